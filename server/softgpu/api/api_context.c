@@ -206,9 +206,11 @@ static cuda_result release_primary(cuda_device ordinal, bool all)
         atomic_store_explicit(&device->retained, all ? 0 : retained - 1, memory_order_relaxed);
     }
     engine_unlock();
-    void (*unload)(struct device *) = atomic_load(&device->unload_modules);
-    if (ended && unload)
-        unload(device);
+    if (ended) {
+        void (*unload)(struct device *) = atomic_load(&device->unload_modules);
+        if (unload)
+            unload(device);
+    }
     return result;
 }
 

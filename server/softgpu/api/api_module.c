@@ -44,7 +44,7 @@ struct cuda_function_object {
 struct cuda_module_object {
     unsigned magic;
     struct queue_link link;  /* in the store */
-    struct list_link loaded; /* while it has a device */
+    struct list_link loaded; /* once it is loaded whole */
     struct device *device;
     struct code *_Atomic code; /* NULL of a linked image whose code nobody has needed */
     char *text;                /* its PTX until then, of so many bytes */
@@ -133,6 +133,23 @@ static cuda_result add_functions(struct cuda_module_object *object, struct error
     return good ? CUDA_OK : refuse_memory(why);
 }
 
+static struct cuda_module_object *module_new(struct device *device)
+{
+    struct cuda_module_object *object;
+
+    memory_change_begin();
+    object = QUEUE_TAKE(&unused_modules, struct cuda_module_object, link);
+    if (!object)
+        object = malloc(sizeof(*object));
+    memory_change_end();
+    if (object) {
+        memset(object, 0, sizeof(*object));
+        object->magic = MODULE_MAGIC;
+        object->device = device;
+    }
+    return object;
+}
+
 /* The code remains while launches in flight need it. The variables go at once, and a kernel that
  * still uses them faults. */
 static void module_unload(struct cuda_module_object *object)
@@ -180,23 +197,12 @@ static void unload_modules(struct device *device)
         module_unload(object);
 }
 
-static struct cuda_module_object *module_new(struct device *device)
+static void list_loaded(struct cuda_module_object *object)
 {
-    struct cuda_module_object *object;
-
     memory_change_begin();
-    object = QUEUE_TAKE(&unused_modules, struct cuda_module_object, link);
-    if (!object)
-        object = malloc(sizeof(*object));
-    if (object) {
-        memset(object, 0, sizeof(*object));
-        object->magic = MODULE_MAGIC;
-        object->device = device;
-        atomic_store(&device->unload_modules, unload_modules);
-        list_append(&loaded_modules, &object->loaded);
-    }
+    list_append(&loaded_modules, &object->loaded);
+    atomic_store(&object->device->unload_modules, unload_modules);
     memory_change_end();
-    return object;
 }
 
 /* ---- code ------------------------------------------------------------------------------ */
@@ -364,6 +370,8 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     context_lock_call(device, CONTEXT_CALL_MODULE_LOAD);
     cost_pay_load();
     result = load_object(image, object, &why);
+    if (result == CUDA_OK)
+        list_loaded(object);
     context_lock_release(device);
     jit_log_write(count, options, values, result == CUDA_OK ? "" : why.text);
     if (result != CUDA_OK) {

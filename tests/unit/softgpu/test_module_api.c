@@ -199,6 +199,38 @@ static void the_version_chooses_the_function(void **state)
                            &status));
 }
 
+/* The last one: it takes the modules of the others, too. */
+static void a_context_takes_its_modules_along(void **state)
+{
+    const char *variable = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                           ".visible .global .align 8 .b8 room[67108864];\n";
+    size_t before, beside, after, total;
+    cuda_module module;
+    cuda_device_ptr ptr;
+
+    (void)state;
+    OK(cuModuleUnload(kernels.module));
+    OK(cuMemGetInfo_v2(&before, &total));
+    OK(cuModuleLoadData(&module, variable));
+    OK(cuMemGetInfo_v2(&beside, &total));
+    assert_true(before - beside >= 64 << 20);
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    OK(cuDevicePrimaryCtxRetain(&kernels.context, 0));
+    OK(cuCtxSetCurrent(kernels.context));
+    OK(cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(after, before);
+    assert_int_equal(cuModuleGetGlobal_v2(&ptr, NULL, module, "room"), CUDA_ERR_INVALID_HANDLE);
+    assert_int_equal(cuModuleUnload(module), CUDA_ERR_INVALID_HANDLE);
+
+    /* A context that is given back ends in the same way. */
+    OK(cuModuleLoadData(&module, variable));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    OK(cuDevicePrimaryCtxRetain(&kernels.context, 0));
+    OK(cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(after, before);
+    assert_int_equal(cuModuleUnload(module), CUDA_ERR_INVALID_HANDLE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +241,7 @@ int main(void)
         cmocka_unit_test(variables_have_an_address),
         cmocka_unit_test(the_library_opens_as_a_driver),
         cmocka_unit_test(the_version_chooses_the_function),
+        cmocka_unit_test(a_context_takes_its_modules_along),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);
