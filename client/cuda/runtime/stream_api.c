@@ -57,26 +57,16 @@ cudart_error cudaStreamGetPriority(cuda_stream stream, int *priority)
     return runtime_error_note(DRIVER(cuStreamGetPriority, stream, priority));
 }
 
-/* On a driver without capture there is none, of any stream. */
-static cudart_error answer_no_capture(cuda_stream stream, int *status)
-{
-    enum { CAPTURE_STATUS_NONE = 0 };
-    int priority;
-    const cudart_error error = DRIVER(cuStreamGetPriority, stream, &priority);
-
-    if (error == CUDART_OK)
-        *status = CAPTURE_STATUS_NONE;
-    return error;
-}
-
 cudart_error cudaStreamIsCapturing(cuda_stream stream, int *status)
 {
+    enum { CAPTURE_STATUS_NONE = 0 };
     ENTER();
     if (!status)
         return runtime_error_note(CUDART_INVALID_VALUE);
-    return runtime_error_note(runtime_driver.cuStreamIsCapturing
-                                  ? DRIVER(cuStreamIsCapturing, stream, status)
-                                  : answer_no_capture(stream, status));
+    if (runtime_driver.cuStreamIsCapturing)
+        return runtime_error_note(DRIVER(cuStreamIsCapturing, stream, status));
+    *status = CAPTURE_STATUS_NONE; /* a driver without the call has no captures */
+    return CUDART_OK;
 }
 
 cudart_error cudaLaunchHostFunc(cuda_stream stream, cuda_host_fn fn, void *user)
