@@ -215,8 +215,12 @@ class Machine(unittest.TestCase):
                 os.chmod(server.client, 0o666)
                 client = RawClient(server.client)
                 client.attach()
-                other = subprocess.run([VECTOR_ADD], env={**ENV, "GPUSHARE_SOCKET": server.client}, user=65534, capture_output=True, text=True,
-                                       check=False)
+                # Another user may not be let into the folder of the build.
+                program = shutil.copy(VECTOR_ADD, server.file("vector-add"))
+                library = "libgpushare-client.so.0"
+                shutil.copy(os.path.join(BUILD, "lib", library), server.file(library))
+                other = subprocess.run([program], env={**ENV, "GPUSHARE_SOCKET": server.client, "LD_LIBRARY_PATH": server.folder}, user=65534,
+                                       capture_output=True, text=True, check=False)
                 self.assertEqual(other.returncode, status, other.stderr)
                 if status:
                     self.assertIn("--allow-host-access", other.stderr)
