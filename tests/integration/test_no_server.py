@@ -16,7 +16,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import json_check  # noqa: E402
-from private_server import ENV, ENV_OF_OTHERS, GPUSHARE, GPUSHARECTL, SECONDS, run  # noqa: E402
+from private_server import ENV, FOR_OTHER_USERS, GPUSHARE, GPUSHARECTL, SECONDS, run  # noqa: E402
 from server_case import NOBODY  # noqa: E402
 
 
@@ -58,7 +58,7 @@ class NoServer(unittest.TestCase):
             os.chmod(path, 0o660)
 
             def refusal():
-                done = subprocess.run([tool, "--socket", path, "ping"], stderr=subprocess.PIPE, text=True, env=ENV_OF_OTHERS,
+                done = subprocess.run([tool, "--socket", path, "ping"], stderr=subprocess.PIPE, text=True, env={**ENV, **FOR_OTHER_USERS},
                                       user=NOBODY, group=NOBODY, extra_groups=[], timeout=SECONDS)
                 self.assertEqual(done.returncode, 3)
                 return done.stderr

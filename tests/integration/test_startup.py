@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 
 import json_check  # noqa: E402
-from private_server import BUILD, ENV, ENV_OF_OTHERS, GPUSHARECTL, GPUSHARED, SECONDS, Server, run  # noqa: E402
+from private_server import BUILD, ENV, FOR_OTHER_USERS, GPUSHARECTL, GPUSHARED, SECONDS, Server, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 from server_case import CHANGES  # noqa: E402
 
@@ -219,8 +219,8 @@ class Machine(unittest.TestCase):
                 program = shutil.copy(VECTOR_ADD, server.file("vector-add"))
                 library = "libgpushare-client.so.0"
                 shutil.copy(os.path.join(BUILD, "lib", library), server.file(library))
-                other = subprocess.run([program], env={**ENV_OF_OTHERS, "GPUSHARE_SOCKET": server.client, "LD_LIBRARY_PATH": server.folder},
-                                       user=65534, capture_output=True, text=True, check=False)
+                other = subprocess.run([program], env={**ENV, **FOR_OTHER_USERS, "GPUSHARE_SOCKET": server.client,
+                                                       "LD_LIBRARY_PATH": server.folder}, user=65534, capture_output=True, text=True, check=False)
                 self.assertEqual(other.returncode, status, other.stderr)
                 if status:
                     self.assertIn("--allow-host-access", other.stderr)

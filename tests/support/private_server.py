@@ -21,9 +21,9 @@ PASSED = ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS
 # settings override it.
 SOFTGPU = dict(word.split("=", 1) for word in os.environ.get("TEST_SOFTGPU", "").split())
 ENV = {**{key: os.environ[key] for key in PASSED if key in os.environ}, **SOFTGPU}
-# For a program of another user, who may not be let into the folder of the sources: without the file that ThreadSanitizer
-# is told to read, whose lines are all of kernels.
-ENV_OF_OTHERS = {key: re.sub(r"suppressions=[^:]*:?", "", value) for key, value in ENV.items()}
+# On top of ENV for a program of another user, who may not be let into the folder of the sources: without the file that
+# ThreadSanitizer is told to read, whose lines are all of kernels.
+FOR_OTHER_USERS = {key: re.sub(r"suppressions=[^:]*:?", "", ENV[key]) for key in ("TSAN_OPTIONS",) if key in ENV}
 SECONDS = float(os.environ.get("TEST_LIMIT", "180")) / 3
 
 # Runs a program and hands it descriptors from 3 on, as systemd does.
