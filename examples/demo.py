@@ -296,9 +296,8 @@ def beside_faults(server, build):
 class Unmodified(Client):
     """A program that knows only CUDA (examples/unmodified), executed by `gpushare run` with its limits as options."""
 
-    def __init__(self, title, build, options, words, **how):
-        super().__init__(title, [os.path.join(build, "bin/gpushare"), "run", *options, os.path.join(build, "examples/unmodified/heat"),
-                                 *words], **how)
+    def __init__(self, title, build, options, command, **how):
+        super().__init__(title, [os.path.join(build, "bin/gpushare"), "run", *options, *command], **how)
 
     def begin(self, server):
         """Starts it, again while the server lets its user wait, whose programs have faulted. Returns when it pauses or has ended."""
@@ -310,7 +309,7 @@ class Unmodified(Client):
             if self.pauses:
                 return
             self.reader.join()
-            if not any("cudaErrorMpsServerNotReady" in line for line in self.lines) or time.monotonic() > end:
+            if not any(word in line for line in self.lines for word in ("cudaErrorMpsServerNotReady", "CUDA_ERROR_MPS_SERVER_NOT_READY")) or time.monotonic() > end:
                 return
             self.lines.clear()
             time.sleep(0.1)
@@ -329,27 +328,39 @@ class Unmodified(Client):
         self.reader.join()
         last = self.lines[-1] if self.lines else "no word"
         if self.expect == "fault":
-            return self.process.returncode == 1 and "cudaErrorIllegalAddress" in last, last
+            return self.process.returncode == 1 and ("cudaErrorIllegalAddress" in last or "CUDA_ERROR_ILLEGAL_ADDRESS" in last), last
         return self.process.returncode == 0 and "verified" in last, last
 
 
-def unmodified(server, build):
-    """Returns three programs that nvcc built: one faulted, between two steps of the two others, which finished."""
-    if not os.path.exists(os.path.join(build, "examples/unmodified/heat")):
-        print("\nNo program that knows only CUDA was built for this machine, so none is shown.")
-        return []
-    first = Unmodified("heat-1", build, ("--threads", "50%", "--memory", "512M"), ("400", "0", "pause"))
-    second = Unmodified("heat-2", build, ("--threads", "25%", "--memory", "256M"), ("400", "0", "pause"))
-    third = Unmodified("heat-3", build, ("--memory", "128M"), ("400", "200"), expect="fault")
-    print("\nThree programs that know only CUDA, built by nvcc and executed by gpushare run. One faults while the others pause:")
+def three(server, build, title, command, steps):
+    """Returns three processes of a program: one faulted between two steps of the two others, which finished."""
+    pausing = [*command, str(steps), "0", "pause"]
+    first = Unmodified(f"{title}-1", build, ("--threads", "50%", "--memory", "512M"), pausing)
+    second = Unmodified(f"{title}-2", build, ("--threads", "25%", "--memory", "256M"), pausing)
+    third = Unmodified(f"{title}-3", build, ("--memory", "128M"), [*command, str(steps), str(steps // 2)], expect="fault")
     for client in (first, second, third):
         client.begin(server)
     for client in (first, second):
         client.go_on()
     for client in (third, first, second):
         good, did = client.verdict()
-        print(f"  {client.title}: {'' if good else 'WRONG: '}{did.split(': ', 1)[-1]}")
+        print(f"  {client.title}: {'' if good else 'WRONG: '}{did.split(': ', 1)[-1]}", flush=True)
     return [first, second, third]
+
+
+def unmodified(server, build):
+    """Returns the programs that know only CUDA: three that nvcc built, and three in Python."""
+    clients = []
+    built, script = (os.path.join(build, "examples/unmodified", name) for name in ("heat", "heat.py"))
+    if os.path.exists(built):
+        print("\nThree programs that know only CUDA, built by nvcc and executed by gpushare run. One faults while the others pause:")
+        clients += three(server, build, "heat", [built], 400)
+    else:
+        print("\nNo program that nvcc built is linked for this machine, so none is shown.")
+    if os.path.exists(script):
+        print("\nThe same in Python:")
+        clients += three(server, build, "heat.py", [sys.executable, script], 40)
+    return clients
 
 
 def run(build, folder, seconds):

@@ -130,12 +130,19 @@ $(UNMODIFIED): $(BUILD)/%: %_$(MACHINE).o $(BUILD)/lib/gpushare/libcudart.so.13
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $< -L$(BUILD)/lib/gpushare -l:libcudart.so.13
 ALL += $(UNMODIFIED)
+# The same program in Python, and its kernels.
+UNMODIFIED_PYTHON := $(if $(SAN),,$(addprefix $(BUILD)/examples/unmodified/,heat.py heat.ptx))
+$(UNMODIFIED_PYTHON): $(BUILD)/examples/unmodified/%: examples/unmodified/%
+	@mkdir -p $(@D)
+	install -p $< $@
+ALL += $(UNMODIFIED_PYTHON)
 
 .PHONY: examples-unmodified
-examples-unmodified: ## make the object of examples/unmodified again (needs nvcc)
+examples-unmodified: ## make the object and the PTX of examples/unmodified again (needs nvcc)
 	nvcc -c -O2 -cudart shared -gencode arch=compute_75,code=compute_75 \
 	    -Xcompiler -fno-exceptions,-fno-rtti,-fno-stack-protector,-fno-threadsafe-statics \
 	    -o examples/unmodified/heat_$(MACHINE).o examples/unmodified/heat.cu
+	tests/programs/corpus/make-ptx --output examples/unmodified examples/unmodified/heat.cu
 
 .PHONY: examples-ptx
 examples-ptx: ## make the examples' PTX again (needs nvcc and ptxas)

@@ -27,6 +27,12 @@ if [ -x "$BUILD/examples/unmodified/heat" ]; then
         grep -qE "$line" "$TMPDIR.out" || { echo "the demo did not print: $line"; exit 1; }
     done
 fi
+if [ -e "$BUILD/examples/unmodified/heat.py" ]; then
+    for line in '^  heat.py-3: step 20 of 40: CUDA_ERROR_ILLEGAL_ADDRESS$' '^  heat.py-1: 40 steps on [0-9]+ multiprocessors, 512 MiB: verified$' \
+        '^  heat.py-2: 40 steps on [0-9]+ multiprocessors, 256 MiB: verified$'; do
+        grep -qE "$line" "$TMPDIR.out" || { echo "the demo did not print: $line"; exit 1; }
+    done
+fi
 # The limits of each of the six, asked and granted, and what it used.
 for row in '^vector-add .* 25 % / [0-9]+ SMs +[0-9]+ / 64 +[0-9.]+ +[1-9][0-9]*$' \
     '^sgemm .* 50 % / [0-9]+ SMs +[0-9]+ / 256 +[0-9.]+ +[1-9][0-9]*$' \
