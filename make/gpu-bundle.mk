@@ -21,5 +21,5 @@ $(GPU_BROKEN): $(call obj,tests/programs/gpu/broken/driver.c)
 CHECK_DEPS += $(GPU_CHECKS) $(GPU_BROKEN)
 
 .PHONY: gpu-bundle
-gpu-bundle: all tests $(CHECK_DEPS) $(GPU_CHECKS) ## one folder that checks everything on a machine with a GPU
-	make/gpu-bundle.sh $(BUILD) $(BUNDLE)
+gpu-bundle: all tests $(CHECK_DEPS) $(GPU_CHECKS) ## one folder that checks everything on a machine with a GPU; SAMPLES=FOLDER adds CUDA programs
+	make/gpu-bundle.sh $(BUILD) $(BUNDLE) $(SAMPLES)

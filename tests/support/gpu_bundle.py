@@ -30,12 +30,20 @@ def main():
 class BundleCase(unittest.TestCase):
     """A case has a bundle that can't be written to, and a folder of its own in which the checks are run."""
 
+    SAMPLES = {}  # the text of each program that goes along
+
     @classmethod
     def setUpClass(cls):
         cls.top = tempfile.mkdtemp(prefix="gpushare-bundle-", dir="/tmp")
         os.chmod(cls.top, 0o755)
         cls.bundle = os.path.join(cls.top, "bundle")
-        made = subprocess.run(["make/gpu-bundle.sh", BUILD, cls.bundle], capture_output=True, text=True, check=False)
+        samples = os.path.join(cls.top, "programs")
+        os.mkdir(samples)
+        for name, text in cls.SAMPLES.items():
+            with open(os.path.join(samples, name), "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(file.name, 0o755)
+        made = subprocess.run(["make/gpu-bundle.sh", BUILD, cls.bundle, *([samples] if cls.SAMPLES else [])], capture_output=True, text=True, check=False)
         if made.returncode:
             raise AssertionError(made.stdout + made.stderr)
         for folder, _, files in os.walk(cls.bundle, topdown=False):

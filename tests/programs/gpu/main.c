@@ -87,7 +87,7 @@ static bool is_done(const struct result *result)
 static bool is_wanted(const struct options *options, struct report *report, const struct step *step)
 {
     for (size_t i = 0; i < options->only_count; i++)
-        if (!strcmp(options->only[i], step->name))
+        if (step_is_meant(step, options->only[i]))
             return true;
     if (options->only_count)
         return false;
@@ -95,6 +95,14 @@ static bool is_wanted(const struct options *options, struct report *report, cons
         return true;
     /* Resumable: what has its verdict is not asked again. */
     return options->rest && !is_done(report_result(report, step));
+}
+
+static bool is_a_step(const char *name)
+{
+    for (size_t i = 0; i < step_count; i++)
+        if (step_is_meant(&step_table[i], name))
+            return true;
+    return false;
 }
 
 static void print_result(const struct result *result)
@@ -299,7 +307,7 @@ static int run_command(int argc, char **argv)
     if (options.first + options.rest + (options.only_count > 0) > 1)
         return refuse_usage("--first, --rest and --only exclude each other");
     for (size_t i = 0; i < options.only_count; i++)
-        if (!step_find(options.only[i])) {
+        if (!is_a_step(options.only[i])) {
             fprintf(stderr, "checks: there is no step '%s'; --list shows them\n", options.only[i]);
             return STATUS_USAGE;
         }

@@ -36,12 +36,12 @@ static char *expand(const char *word)
     return text;
 }
 
-void program_start(struct program *program, const char *const words[PROGRAM_WORDS],
-                   const char *const env[])
+static void start(struct program *program, const char *const words[PROGRAM_WORDS],
+                  const char *const env[], int input)
 {
     static unsigned number;
     char *list[PROGRAM_WORDS + 1] = {NULL};
-    *program = (struct program){0};
+    *program = (struct program){.input = -1};
     for (int i = 0; i < PROGRAM_WORDS && words[i]; i++)
         list[i] = expand(words[i]);
     if (!list[0])
@@ -57,7 +57,8 @@ void program_start(struct program *program, const char *const words[PROGRAM_WORD
         probe_die("no process: %s", strerror(errno));
     if (program->pid == 0) {
         int output = open(program->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (output < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+        if (output < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 ||
+            (input >= 0 && dup2(input, 0) < 0))
             _exit(126);
         for (int i = 0; env && env[i]; i++)
             putenv((char *)(uintptr_t)env[i]);
@@ -67,6 +68,30 @@ void program_start(struct program *program, const char *const words[PROGRAM_WORD
     }
     for (int i = 0; i < PROGRAM_WORDS; i++)
         free(list[i]);
+}
+
+void program_start(struct program *program, const char *const words[PROGRAM_WORDS],
+                   const char *const env[])
+{
+    start(program, words, env, -1);
+}
+
+void program_start_with_input(struct program *program, const char *const words[PROGRAM_WORDS],
+                              const char *const env[])
+{
+    int ends[2];
+    /* Another program that is started meanwhile must not keep this one's input open. */
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        probe_die("no pipe: %s", strerror(errno));
+    start(program, words, env, ends[0]);
+    close(ends[0]);
+    program->input = ends[1];
+}
+
+void program_end_input(struct program *program)
+{
+    close(program->input);
+    program->input = -1;
 }
 
 /* Calls look for each line until it returns true. */

@@ -16,6 +16,7 @@ enum { PROGRAM_WORDS = 8 };
 
 struct program {
     pid_t pid;
+    int input;      /* the writer's end of its standard input, or -1 */
     char path[900]; /* of the output */
     char name[64];
     char last[300]; /* the output's last line that is not empty; set by program_wait */
@@ -27,6 +28,11 @@ struct program {
  * Ends the step if it can't be started. */
 void program_start(struct program *program, const char *const words[PROGRAM_WORDS],
                    const char *const env[]);
+
+/* Its standard input is a pipe, on which nothing comes until it ends: program_end_input(). */
+void program_start_with_input(struct program *program, const char *const words[PROGRAM_WORDS],
+                              const char *const env[]);
+void program_end_input(struct program *program);
 
 /* Returns once the output has a line that begins so, or the program has ended. */
 void program_read_until(struct program *program, const char *start);

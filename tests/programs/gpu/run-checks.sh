@@ -10,7 +10,7 @@
 # --first   the steps on which the design stands, most load-bearing first, within 540 seconds
 # --rest    what is left, without a budget: integration tests, bench rows, other questions; steps that
 #           have their verdict in the results folder are not run again
-# --only    one step (may be repeated)
+# --only    one step (may be repeated), or those whose names begin so: dropin is each dropin-...
 # --list    the steps
 # without any of them: --first and then --rest, without a budget
 #

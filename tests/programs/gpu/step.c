@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* A hang costs its own step. The calls that may block are many, so each may cost only so much. */
-enum { LIMIT_S = 30, CALL_LIMIT_S = 12, REST_LIMIT_S = 180 };
+enum { LIMIT_S = 30, CALL_LIMIT_S = 12, REST_LIMIT_S = 180, SAMPLES_LIMIT_S = 500 };
 
 #define FIRST(name, title, run, argument)                                                          \
     {                                                                                              \
@@ -23,6 +23,10 @@ enum { LIMIT_S = 30, CALL_LIMIT_S = 12, REST_LIMIT_S = 180 };
 #define REST(name, title, run, argument)                                                           \
     {                                                                                              \
         name, title, STEP_REST, REST_LIMIT_S, run, argument, true                                  \
+    }
+#define SAMPLES(name, title, run, argument)                                                        \
+    {                                                                                              \
+        name, title, STEP_REST, SAMPLES_LIMIT_S, run, argument, true                               \
     }
 #define QUESTION(name, title, run, argument)                                                       \
     {                                                                                              \
@@ -102,6 +106,15 @@ const struct step step_table[] = {
     TEST("client_api"),
     TEST("faults"),
     TEST("limits"),
+    REST("dropin-programs", "test programs of the runtime and the driver", step_dropin_programs,
+         ""),
+    REST("dropin-heat", "a program of nvcc's, beside one that faults", step_dropin_heat, "heat"),
+    REST("dropin-heat-python", "the same in Python", step_dropin_heat, "heat.py"),
+    REST("dropin-torch", "PyTorch, elementwise, streams", step_dropin_python, "torch_elementwise"),
+    REST("dropin-triton", "a kernel of Triton's", step_dropin_python, "triton_add"),
+    REST("dropin-cuda-core", "a program of cuda.core's", step_dropin_python, "cuda_core"),
+    REST("dropin-pace", "what CUDA's calls cost, both ways", step_dropin_pace, ""),
+    SAMPLES("dropin-samples", "programs of the folder samples", step_dropin_samples, ""),
     ROW("threads_25_alone"),
     ROW("strict_share_error_points"),
     ROW("fair_busy_ratio"),
@@ -291,4 +304,11 @@ const struct step *step_find(const char *name)
         if (!strcmp(step_table[i].name, name))
             return &step_table[i];
     return NULL;
+}
+
+bool step_is_meant(const struct step *step, const char *name)
+{
+    size_t length = strlen(name);
+    return !strncmp(step->name, name, length) &&
+           (step->name[length] == 0 || (step->name[length] == '-' && !step_find(name)));
 }

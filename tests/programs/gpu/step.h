@@ -41,6 +41,9 @@ extern const size_t step_assumption_count;
 
 /* NULL: there is none of that name. */
 const struct step *step_find(const char *name);
+/* Whether this is the step that a user names so, or one of those: "dropin" names each "dropin-...".
+ */
+bool step_is_meant(const struct step *step, const char *name);
 
 /* ---- the steps, by the file that they stand in; the argument is the table's ---- */
 void step_inventory(const char *argument);
@@ -68,6 +71,11 @@ void step_worker_end(const char *argument);
 void step_side_by_side(const char *argument);
 void step_program(const char *argument);
 void step_bench_row(const char *argument);
+void step_dropin_programs(const char *argument);
+void step_dropin_heat(const char *argument);
+void step_dropin_python(const char *argument);
+void step_dropin_pace(const char *argument);
+void step_dropin_samples(const char *argument);
 
 /*
  * The function that runs in the processes that probe_spawn() starts: `part` names the function,

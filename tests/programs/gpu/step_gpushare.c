@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "tests/programs/gpu/own_server.h"
 #include "tests/programs/gpu/probe.h"
 #include "tests/programs/gpu/program.h"
 #include "tests/programs/gpu/step.h"
@@ -24,63 +25,6 @@ static void check_ok(gpushare_error error, const char *call)
         return;
     probe_failed("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
     probe_end(1);
-}
-
-static struct server *running;
-
-/* At every end of the step: the server's reasons stand in its log. */
-static void print_log(void)
-{
-    char *log = running ? server_log(running) : NULL;
-    if (log)
-        printf("---- the server's log\n%s----\n", log);
-    free(log);
-    fflush(stdout);
-}
-
-/* Of a step that ends before its server: what became of a worker is in the log once the server has
- * ended, and not always before. */
-static void end_server(void)
-{
-    enum { PATIENCE_MS = 5000, LOOK_MS = 10 };
-    if (!running)
-        return;
-    kill(server_pid(running), SIGTERM);
-    for (int ms = 0; waitpid(server_pid(running), NULL, WNOHANG) == 0 && ms < PATIENCE_MS;
-         ms += LOOK_MS)
-        probe_sleep_ms(LOOK_MS);
-    print_log();
-}
-
-/* A server on this driver, with the settings of the software GPU, or of a driver for
- * tests, that this process was given. */
-static struct server *start_server(const char *setting, const char *other_setting)
-{
-    enum { SETTINGS_MAX = 40 };
-    static const char *env[SETTINGS_MAX + 1];
-    size_t count = 0;
-    for (char **variable = environ; *variable && count < SETTINGS_MAX - 2; variable++)
-        if (!strncmp(*variable, "SOFTGPU_", 8) || !strncmp(*variable, "BROKEN_", 7))
-            env[count++] = *variable;
-    if (setting)
-        env[count++] = setting;
-    if (other_setting)
-        env[count++] = other_setting;
-    env[count] = NULL;
-    struct server *server = server_start(NULL, env);
-    setenv("GPUSHARE_SOCKET", server_socket(server), 1);
-    running = server;
-    probe_at_end(end_server);
-    return server;
-}
-
-static void stop(struct server *server)
-{
-    print_log();
-    running = NULL;
-    int status = server_stop(server);
-    if (status)
-        probe_failed("the server ended with status %d", status);
 }
 
 /* ---- examples and the demo's six ------------------------------------------------------ */
@@ -104,7 +48,7 @@ void step_example(const char *argument)
             example = &examples[i];
     if (!example)
         probe_die("no such example: %s", argument);
-    struct server *server = start_server(NULL, NULL);
+    struct server *server = own_server_start(NULL, NULL);
     uint64_t began = probe_ns();
     struct program program;
     program_start(&program, example->words, NULL);
@@ -115,7 +59,7 @@ void step_example(const char *argument)
         probe_passed("%s", program.last);
     else
         probe_failed("exit status %d: %s", status, program.last);
-    stop(server);
+    own_server_stop(server);
 }
 
 enum expected { VERIFIED, REFUSED, KILLED };
@@ -162,7 +106,7 @@ void step_six_clients(const char *argument)
     (void)argument;
     enum { SIX = sizeof six / sizeof *six };
     struct program programs[SIX];
-    struct server *server = start_server(NULL, NULL);
+    struct server *server = own_server_start(NULL, NULL);
     for (size_t i = 0; i < SIX; i++)
         program_start(&programs[i], six[i].words, six[i].env);
     program_read_until(&programs[SIX - 1], "round 8 ");
@@ -179,7 +123,7 @@ void step_six_clients(const char *argument)
     else
         probe_failed("%u of %d of the six did as they should; a seventh %s", good, SIX,
                      served ? "was served" : "was NOT served");
-    stop(server);
+    own_server_stop(server);
 }
 
 /* ---- clients in processes of their own --------------------------------------------------- */
@@ -341,7 +285,7 @@ void step_halves(const char *argument)
                                       NULL};
     struct client alone, both[2];
     unsigned sms[2], shared = 0;
-    struct server *server = start_server(NULL, NULL);
+    struct server *server = own_server_start(NULL, NULL);
     start_client(&alone, env, "2 512 1000000");
     release_client(&alone);
     collect_client(&alone);
@@ -371,7 +315,7 @@ void step_halves(const char *argument)
     else
         probe_failed("they used %u and %u multiprocessors, %u of them both", sms[0], sms[1],
                      shared);
-    stop(server);
+    own_server_stop(server);
 }
 
 void step_strict(const char *argument)
@@ -383,7 +327,7 @@ void step_strict(const char *argument)
     static const double wanted[] = {30, 70};
     struct client clients[2];
     double got[2], error = 0;
-    struct server *server = start_server("GPUSHARE_MODE=strict", "GPUSHARE_LEASE=20ms");
+    struct server *server = own_server_start("GPUSHARE_MODE=strict", "GPUSHARE_LEASE=20ms");
     for (int i = 0; i < 2; i++)
         start_client(&clients[i], env[i], "11 1 1000000");
     for (int i = 0; i < 2; i++)
@@ -392,7 +336,7 @@ void step_strict(const char *argument)
         collect_client(&clients[i]);
     if (!clients[0].count || !clients[1].count) {
         probe_failed("a client ran no kernel");
-        stop(server);
+        own_server_stop(server);
         return;
     }
     /* Both must have begun; the first half second is the plans' own. */
@@ -420,7 +364,7 @@ void step_strict(const char *argument)
         probe_not_met(
             "in %.1f s they had %.2f and %.2f %% of the time; 2 points at most are wanted",
             (double)(to - from) / 1e9, got[0], got[1]);
-    stop(server);
+    own_server_stop(server);
 }
 
 /* ---- faults -------------------------------------------------------------------------------- */
@@ -486,7 +430,7 @@ void step_fault(const char *argument)
     struct guest innocent, guilty;
     gpushare_address nowhere = 0x7000000000;
     void *parameters[] = {&nowhere};
-    struct server *server = start_server(NULL, NULL);
+    struct server *server = own_server_start(NULL, NULL);
     OK(connect_guest(&innocent, "nothing"));
     OK(run_guest(&innocent, NULL));
     OK(connect_guest(&guilty, "stray"));
@@ -499,7 +443,7 @@ void step_fault(const char *argument)
                      gpushare_error_name(told));
     gpushare_close(&guilty.gpu);
     gpushare_close(&innocent.gpu);
-    stop(server);
+    own_server_stop(server);
 }
 
 /* argument: "idle", or "endless": with a kernel that never ends. */
@@ -508,7 +452,7 @@ void step_worker_end(const char *argument)
     struct guest guest;
     gpushare_address word;
     pid_t workers[4];
-    struct server *server = start_server(NULL, NULL);
+    struct server *server = own_server_start(NULL, NULL);
     bool endless = !strcmp(argument, "endless");
     OK(connect_guest(&guest, endless ? "endless" : "nothing"));
     if (endless) {
@@ -527,7 +471,7 @@ void step_worker_end(const char *argument)
     judge_end(endless ? GPUSHARE_ERROR_INTERRUPTED : GPUSHARE_SUCCESS,
               gpushare_synchronize(guest.gpu), serve_next());
     gpushare_close(&guest.gpu);
-    stop(server);
+    own_server_stop(server);
 }
 
 /* ---- two clients side by side, and without gpushare ---------------------------------------- */
