@@ -46,8 +46,8 @@ static const char help[] =
     "  --json         print JSON; its schema is schemas/gpushare-info.schema.json\n"
     "  --list-messages\n"
     "                 print the messages that programs get, each with its name, and exit\n"
-    "  --version      print the versions of this tool and of the client library, and exit\n"
-    "  --help         print this text, and exit\n"
+    "  --version, -V  print the versions of this tool and of the client library, and exit\n"
+    "  --help, -h     print this text, and exit\n"
     "\n"
     "exit status: 0 done, 1 refused, 2 wrong usage, 3 the server can't be reached\n";
 

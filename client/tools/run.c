@@ -42,7 +42,7 @@ static const char help_end[] =
     "and:\n"
     "  --explain            do not execute PROGRAM: say what is in its way, and how to mend it;\n"
     "                       PROGRAM may be a folder, such as a Python environment\n"
-    "  --help               print this text, and exit\n"
+    "  --help, -h           print this text, and exit\n"
     "\n"
     "exit status: PROGRAM's; 2 wrong usage, 126 it can't be executed, 127 it was not found; with\n"
     "--explain 0 if nothing is in its way, 1 if something is\n";
@@ -58,7 +58,8 @@ static const char softgpu_help[] =
     "software GPU reads.\n"
     "\n"
     "options:\n"
-    "  --help  print this text, and exit\n"
+    "  --help, -h     print this text, and exit\n"
+    "  --version, -V  of softgpu, in the place of run: print its version, and exit\n"
     "\n"
     "exit status: PROGRAM's; 2 wrong usage, 126 it can't be executed, 127 it was not found\n";
 
@@ -182,8 +183,8 @@ static int read_options(int count, char **words, bool *explain)
     longs[options.count + 1] = (struct option){"explain", no_argument, NULL, OPTION_EXPLAIN};
     opterr = 0;
     /* "+": an option behind the program's name is the program's. */
-    while (status < 0 && (option = getopt_long(count, words, "+:", longs, NULL)) != -1) {
-        if (option == OPTION_HELP) {
+    while (status < 0 && (option = getopt_long(count, words, "+:h", longs, NULL)) != -1) {
+        if (option == OPTION_HELP || option == 'h') {
             print_help();
             return STATUS_OK;
         }
@@ -287,8 +288,8 @@ int run_softgpu(int count, char **words)
     tool = "softgpu";
     optind = 1;
     opterr = 0;
-    option = getopt_long(count, words, "+:", longs, NULL);
-    if (option == OPTION_HELP) {
+    option = getopt_long(count, words, "+:h", longs, NULL);
+    if (option == OPTION_HELP || option == 'h') {
         fputs(softgpu_help, stdout);
         return STATUS_OK;
     }

@@ -12,11 +12,11 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "run"))
         return run_softgpu(argc - 1, argv + 1);
-    if (argc == 2 && !strcmp(argv[1], "--help")) {
+    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
         char *words[] = {argv[0], argv[1], NULL};
         return run_softgpu(2, words);
     }
-    if (argc == 2 && !strcmp(argv[1], "--version")) {
+    if (argc == 2 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))) {
         puts("softgpu " GPUSHARE_VERSION);
         return 0;
     }

@@ -141,8 +141,8 @@ static const char usage[] =
     "                 choose what is shared and how, each with its readers, and exit\n"
     "  --list-messages\n"
     "                 print the messages that programs get, each with its name, and exit\n"
-    "  --version      print the versions of gpushared and of the protocol, and exit\n"
-    "  --help         print this text, and exit\n"
+    "  --version, -V  print the versions of gpushared and of the protocol, and exit\n"
+    "  --help, -h     print this text, and exit\n"
     "\n"
     "environment:\n";
 
@@ -665,6 +665,12 @@ static uint32_t check_together(struct settings *settings, struct error *why)
     return 0;
 }
 
+/* Two options have a letter too, the same in every program. */
+static int option_of_letter(int option)
+{
+    return option == 'h' ? OPTION_HELP : option == 'V' ? OPTION_VERSION : option;
+}
+
 uint32_t settings_read(struct settings *settings, int argc, char **argv, struct error *why)
 {
     char softgpu[PATH_MAX] = "";
@@ -677,10 +683,10 @@ uint32_t settings_read(struct settings *settings, int argc, char **argv, struct 
         return error;
     opterr = 0;
     optind = 1;
-    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":hV", options, NULL)) != -1;) {
         if (option == '?' || option == ':')
             return option_explain(option, argv, options, why);
-        error = set_option(settings, option == 'h' ? OPTION_HELP : option, optarg, softgpu, why);
+        error = set_option(settings, option_of_letter(option), optarg, softgpu, why);
         if (error || settings->page)
             return error;
     }

@@ -41,7 +41,7 @@ struct options {
     int activity; /* -1: none */
     int code;     /* -1: none */
     int standby;  /* enum standby_kind */
-    bool list, help;
+    bool list, version, help;
 };
 
 static const char usage[] =
@@ -55,7 +55,7 @@ static const char usage[] =
     "                       --compile-memory BYTES [--uuid UUID]\n"
     "       gpushare-worker --driver PATH --list [--device-base ADDRESS] [--host-base ADDRESS]\n"
     "                       [--arena-bytes BYTES]\n"
-    "       gpushare-worker --help\n";
+    "       gpushare-worker --version | --help\n";
 
 static const char help[] =
     "\n"
@@ -100,7 +100,8 @@ static const char help[] =
     "  --list         print the number and the UUID of each GPU of the driver and the ranges of\n"
     "                 addresses that clients' memory can have, and exit; ranges that options\n"
     "                 describe are tried alone\n"
-    "  --help         print this text, and exit\n"
+    "  --version, -V  print the version of gpushare-worker, and exit\n"
+    "  --help, -h     print this text, and exit\n"
     "\n"
     "exit status: 0 done, 1 failed, 2 wrong usage\n";
 
@@ -139,7 +140,7 @@ static const struct number_option {
 } number_options[] = {
     {'n', NUMBER_INT, offsetof(struct options, device), 1023},
     {'b', NUMBER_LONG, offsetof(struct options, device_base), UINT64_MAX},
-    {'h', NUMBER_LONG, offsetof(struct options, host_base), UINT64_MAX},
+    {'B', NUMBER_LONG, offsetof(struct options, host_base), UINT64_MAX},
     {'a', NUMBER_LONG, offsetof(struct options, arena_bytes), UINT64_MAX},
     {'m', NUMBER_LONG, offsetof(struct options, image_memory), INT64_MAX},
     {'t', NUMBER_LONG, offsetof(struct options, compile_seconds), SECONDS_MAX},
@@ -191,7 +192,10 @@ static bool parse_option(struct options *options, int option, const char *value)
     case 'l':
         options->list = true;
         return true;
-    case 'H':
+    case 'V':
+        options->version = true;
+        return true;
+    case 'h':
         options->help = true;
         return true;
     default:
@@ -206,7 +210,7 @@ static bool parse_options(int argc, char *argv[], struct options *options)
         {"device", required_argument, NULL, 'n'},
         {"uuid", required_argument, NULL, 'u'},
         {"device-base", required_argument, NULL, 'b'},
-        {"host-base", required_argument, NULL, 'h'},
+        {"host-base", required_argument, NULL, 'B'},
         {"arena-bytes", required_argument, NULL, 'a'},
         {"image-memory", required_argument, NULL, 'm'},
         {"compile-time", required_argument, NULL, 't'},
@@ -218,17 +222,18 @@ static bool parse_options(int argc, char *argv[], struct options *options)
         {"standby", required_argument, NULL, 's'},
         {"orphan-limit", required_argument, NULL, 'O'},
         {"list", no_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'H'},
+        {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     int option;
     *options = (struct options){.device = -1, .channel = -1, .activity = -1, .code = -1};
-    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)
+    while ((option = getopt_long(argc, argv, "hV", known, NULL)) != -1)
         if (!parse_option(options, option, optarg ? optarg : "")) {
             fputs(usage, stderr);
             return false;
         }
-    if (options->help || (options->list && options->driver && optind == argc))
+    if (options->help || options->version || (options->list && options->driver && optind == argc))
         return true;
     if (options->compile && options->driver && options->device >= 0 && options->compile_seconds &&
         options->compile_memory && optind == argc)
@@ -388,6 +393,8 @@ int main(int argc, char *argv[])
     struct error why;
     if (!parse_options(argc, argv, &options))
         return 2;
+    if (options.version)
+        return puts("gpushare-worker " GPUSHARE_VERSION) < 0 || fflush(stdout) != 0;
     if (options.help)
         return fputs(usage, stdout) < 0 || fputs(help, stdout) < 0 || fflush(stdout) != 0;
     if (options.list)

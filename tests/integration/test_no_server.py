@@ -16,7 +16,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import json_check  # noqa: E402
-from private_server import ENV, FOR_OTHER_USERS, GPUSHARE, GPUSHARECTL, SECONDS, run  # noqa: E402
+from private_server import BUILD, ENV, FOR_OTHER_USERS, GPUSHARE, GPUSHARECTL, GPUSHARED, SECONDS, run  # noqa: E402
 from server_case import NOBODY  # noqa: E402
 
 
@@ -152,7 +152,15 @@ class Help(unittest.TestCase):
             text = page.split("\n\n")[1]
             self.assertIn(text, whole)
             self.assertEqual(re.findall(r"^  ([a-z]+) ", text, re.M), [command])
-        self.assertEqual(run(GPUSHARECTL, "-V").stdout, run(GPUSHARECTL, "--version").stdout)
+
+    def test_every_program_takes_the_same_two_letters(self):
+        worker, softgpu = (os.path.join(BUILD, path) for path in ("libexec/gpushare-worker", "bin/softgpu"))
+        for program in (GPUSHARED, GPUSHARE, GPUSHARECTL, worker, softgpu):
+            for letter, word, says in (("-V", "--version", rf"{os.path.basename(program)} \d+\.\d+"), ("-h", "--help", "usage: ")):
+                with self.subTest(program=program, letter=letter):
+                    done = run(program, letter)
+                    self.assertEqual((done.returncode, done.stdout, done.stderr), (0, run(program, word).stdout, ""))
+                    self.assertRegex(done.stdout, "^" + says)
 
     def test_a_misspelt_command_is_answered_with_the_one_that_it_resembles(self):
         for words in (("statsu",), ("help", "statsu"), ("statsu", "--help")):

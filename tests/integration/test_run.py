@@ -63,6 +63,9 @@ class CommandLine(unittest.TestCase):
             self.assertIn(words, ended.stderr)
         self.assertIn("usage: softgpu run", run(SOFTGPU_TOOL, "--help").stdout)
         self.assertRegex(run(SOFTGPU_TOOL, "--version").stdout, r"^softgpu \d+\.\d+")
+        for tool in (GPUSHARE, SOFTGPU_TOOL):
+            self.assertIn("[ARGUMENT]", run(tool, "run", "-h").stdout)
+            self.assertEqual(run(tool, "run", "-h").stdout, run(tool, "run", "--help").stdout)
 
     def test_without_its_libraries_it_says_so(self):
         with tempfile.TemporaryDirectory() as folder:

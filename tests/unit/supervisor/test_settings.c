@@ -109,6 +109,8 @@ static void options_are_taken(void **state)
     char version[32];
     snprintf(version, sizeof version, "protocol %d.%d\n", PROTO_MAJOR, PROTO_MINOR);
     assert_non_null(strstr(text, version));
+    assert_int_equal(READ("-V", NULL), 0);
+    assert_int_equal(settings.page, SETTINGS_PAGE_VERSION);
     assert_int_equal(READ("--help", NULL), 0);
     assert_int_equal(settings.page, SETTINGS_PAGE_HELP);
     assert_int_equal(READ("-h", NULL), 0);
