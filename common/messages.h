@@ -72,7 +72,7 @@
     X(driver_no_device, NO_DEVICE, \
       "the driver has no device") \
     X(devices_none_visible, NO_DEVICE, \
-      "%s leaves none of the driver's %u devices to serve") \
+      "%s leaves none of the driver's devices (%u) to serve") \
     X(list_pipe, SUCCESS, \
       "no pipe to the worker: %s") \
     X(list_start, SUCCESS, \
@@ -181,15 +181,15 @@
       "the client speaks protocol %u.%u and this server (gpushare %s) %u.%u: use the client " \
       "library of the server's release") \
     X(user_clients_max, TOO_MANY_CLIENTS, \
-      "user %u has %u clients, as many as one user may have: end some, or have the " \
+      "user %u has as many clients as one user may have (%u): end some, or have the " \
       "administrator raise --max-clients-per-user") \
     X(user_clients_ended, TOO_MANY_CLIENTS, \
-      "user %u has %u clients already") \
+      "user %u has as many clients as one user may have (%u)") \
     X(clients_max, TOO_MANY_CLIENTS, \
-      "the server has %u clients, as many as it may have: try again when one has left, or have the " \
+      "the server has as many clients as it may have (%u): try again when one has left, or have the " \
       "administrator raise gpushared --max-clients") \
     X(clients_ended, TOO_MANY_CLIENTS, \
-      "%u clients are served already") \
+      "as many clients are served as may be (%u)") \
     X(device_unknown, INVALID_DEVICE, \
       "there is no device %u: this server has %u") \
     X(client_number_set, PROTOCOL_VIOLATION, \
@@ -563,8 +563,8 @@
       "multiprocessors of their own; with the %u of this request that makes %u: ask for less, or " \
       "an administrator can lower another request") \
     X(threads_account_too_few, NO_ROOM, \
-      "threads: clients of the account (%u) have %u groups of %u multiprocessors of their " \
-      "own; the account would have %u in total: lower its clients' requests first") \
+      "threads: clients of the account (%u) have SM groups of their own (%u, of %u multiprocessors " \
+      "each); the account would have %u in total: lower its clients' requests first") \
     X(variable_form, INVALID_ENVIRONMENT, \
       "%s=\"%s\" is not %s") \
     X(variable_list, INVALID_ENVIRONMENT, \

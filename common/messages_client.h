@@ -52,8 +52,8 @@
       "administrator can change that (gpusharectl set gpu %u mode=fair); the fraction's limit " \
       "of device memory is enforced") \
     X(warning_unseen, SUCCESS, \
-      "%s limits device %s, which has no effect: this process sees %u of the server's %u devices " \
-      "(%s), and they are counted from 0 in that order") \
+      "%s limits device %s, which has no effect: of the server's devices this process sees %u of " \
+      "%u (%s), and they are counted from 0 in that order") \
     X(warning_threads, SUCCESS, \
       "%s asks for multiprocessors of its own, and GPU %u can't give any: its driver has no " \
       "green contexts (CUDA 12.5 and later have them)") \
@@ -105,7 +105,7 @@
     X(path_pointer_null, INVALID_VALUE, \
       "path: the pointer is NULL") \
     X(copy_not_device_memory, INVALID_VALUE, \
-      "%s: %llu bytes from 0x%llx are not device memory of this client") \
+      "%s: a range of %llu B from 0x%llx is not device memory of this client") \
     X(copy_not_host_memory, INVALID_VALUE, \
       "%s: 0x%llx is device memory, where host memory belongs; gpushare_copy() finds the " \
       "direction itself") \
@@ -118,7 +118,7 @@
     X(fill_count, INVALID_VALUE, \
       "count is too large") \
     X(fill_not_device_memory, INVALID_VALUE, \
-      "%llu bytes from 0x%llx are not device memory of this client") \
+      "a range of %llu B from 0x%llx is not device memory of this client") \
     X(count_pointer_null, INVALID_VALUE, \
       "count: the pointer is NULL") \
     X(event_null, INVALID_HANDLE, \
@@ -132,11 +132,11 @@
     X(function_null, INVALID_HANDLE, \
       "function: the handle is NULL") \
     X(parameters_null, INVALID_VALUE, \
-      "%s takes %u parameters; parameters is NULL") \
+      "%s takes parameters (%u); parameters is NULL") \
     X(parameter_null, INVALID_VALUE, \
-      "%s takes %u parameters; the pointer to number %u, from 0, is NULL") \
+      "%s takes parameters (%u); the pointer to number %u, from 0, is NULL") \
     X(parameter_block, INVALID_VALUE, \
-      "%s takes a parameter block of %u bytes; %zu bytes at %p were given") \
+      "%s takes a parameter block of %u B; %zu B at %p were given") \
     X(count_zero, INVALID_VALUE, \
       "count is 0; there is nothing to allocate") \
     X(module_null, INVALID_HANDLE, \
@@ -148,7 +148,7 @@
     X(function_pointer_null, INVALID_VALUE, \
       "function: the pointer is NULL") \
     X(parameter_unknown, INVALID_VALUE, \
-      "%s has %u parameters; there is no %u") \
+      "the number of %s's parameters is %u; counted from 0, there is no %u") \
     X(stream_pointer_null, INVALID_VALUE, \
       "stream: the pointer is NULL") \
     X(stream_flags, INVALID_VALUE, \
@@ -177,7 +177,7 @@
     X(connection_of_parent, NOT_INITIALIZED, \
       "the connection belongs to the parent of this forked process; connect again here") \
     X(copy_not_one_allocation, INVALID_VALUE, \
-      "%s: %llu bytes from 0x%llx are not in one allocation of this client") \
+      "%s: a range of %llu B from 0x%llx is not in one allocation of this client") \
     X(copy_overlap, INVALID_VALUE, \
       "source and destination overlap") \
     X(events_of_two, INVALID_HANDLE, \
@@ -196,7 +196,7 @@
     X(launch_threads, LAUNCH_OUT_OF_RESOURCES, \
       "%s: %llu threads in a block; this kernel can have %u") \
     X(launch_cooperative_large, COOPERATIVE_LAUNCH_TOO_LARGE, \
-      "%s: a cooperative grid of %llu blocks; a multiprocessor holds %u such blocks at once, and " \
+      "%s: the cooperative grid's size is %llu; a multiprocessor holds %u of its blocks at once, and " \
       "this client has %u multiprocessors: launch fewer blocks, or ask for more threads") \
     X(launch_cooperative_server, NOT_SUPPORTED, \
       "%s: the server is too old for cooperative launches: have it updated") \

@@ -70,7 +70,7 @@
       "device %u: these clients had work in flight, and one of them made it fail: %s; of those that " \
       "had left: %u") \
     X(log_isolated, SUCCESS, \
-      "device %u: client %u '%s' may have made %u faults or crashes as well as others: while it is " \
+      "device %u: client %u '%s' may have made faults or crashes (%u) as well as others: while it is " \
       "connected, one client is served at a time") \
     X(log_crash_suspects, SUCCESS, \
       "device %u: the worker crashed, and these clients had work or a request under way: %s; of those " \

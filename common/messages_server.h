@@ -23,8 +23,8 @@
     X(log_account_unlimited, SUCCESS, \
       "GPU %u: the worker could not be told the limits of %s, so they do not hold there") \
     X(log_accounts_left_out, SUCCESS, \
-      "client %u (%s) counts in the %u accounts with the lowest limits; %u others have no effect " \
-      "on it") \
+      "client %u (%s) counts in the %u accounts with the lowest limits; others that fit it have no " \
+      "effect: %u") \
     X(memory_over_total, OUT_OF_MEMORY, \
       "%s: %s of %s are in use or guaranteed to clients and %s more were asked for: free some, " \
       "wait until other clients have, or ask the administrator for a higher total (it comes from " \
@@ -86,9 +86,9 @@
     X(trace_worker_stuck, DEVICE_NOT_READY, \
       "the worker takes no requests: try again when it has ended") \
     X(status_devices, SUCCESS, \
-      "%u of %u devices ready") \
+      "devices ready: %u of %u") \
     X(status_devices_trouble, SUCCESS, \
-      "%u of %u devices ready; %s") \
+      "devices ready: %u of %u; %s") \
     X(socket_passed, SUCCESS, \
       "the clients' socket that was passed to the server can't be used: %s") \
     X(server_ended, CONNECTION_LOST, \
@@ -117,7 +117,7 @@
     X(rings_memory, SERVER_RESOURCES, \
       "the server has no memory or file descriptors for another stream: %s") \
     X(ring_unknown, INVALID_VALUE, \
-      "there is no ring of stream %u: a client has %u streams") \
+      "there is no ring of stream %u: the number of a client's streams is %u") \
     X(host_no_descriptor, SERVER_RESOURCES, \
       "the server has no file descriptor for another buffer: free some, or raise its limit " \
       "(LimitNOFILE)") \
@@ -172,7 +172,7 @@
       "the worker ended before the trace had begun: try again") \
     X(descriptors_for_clients, SERVER_RESOURCES, \
       "--max-clients %u needs more than the %u file descriptors that this process may have: " \
-      "%u clients fit, or raise the limit (ulimit -n, LimitNOFILE)") \
+      "name %u at most, or raise the limit (ulimit -n, LimitNOFILE)") \
     X(descriptors_too_few, SERVER_RESOURCES, \
       "the %u file descriptors that this process may have are too few for one client: raise the " \
       "limit (ulimit -n, LimitNOFILE)") \
@@ -229,8 +229,8 @@
       "closing a descriptor that client %u had sent has taken %.0f s so far; it keeps a thread of " \
       "the server") \
     X(log_closes_wait, SUCCESS, \
-      "%u descriptors that clients had sent wait to be closed; client %u, which sent the last " \
-      "one, is ended") \
+      "descriptors that clients had sent and that wait to be closed: %u; client %u, which sent the " \
+      "last one, is ended") \
     X(log_connection_gone, SUCCESS, \
       "connection %u (pid %d, uid %u) is gone before it became a client: %s") \
     X(log_client_refused, SUCCESS, \
@@ -262,8 +262,8 @@
       "ended: if they never end, only a new worker ends them, which interrupts what others have in " \
       "flight: ask an administrator (gpusharectl kill %u says whom, kill --force %u does it)") \
     X(log_client_used, SUCCESS, \
-      "client %u '%s' (pid %d, uid %u) used %.6f GPU seconds, %llu launches, %llu copies of " \
-      "%s") \
+      "client %u '%s' (pid %d, uid %u) used %.6f GPU seconds; launches: %llu, copies: %llu, " \
+      "of %s") \
     X(log_object_not_destroyed, SUCCESS, \
       "client %u: the worker sent %s of %u, which was not destroyed") \
     X(log_unmap_refused, SUCCESS, \
@@ -274,7 +274,7 @@
       "client %u: memory that it freed is given to nobody until its session ends, since its worker " \
       "can't say when its work has ended: %.300s") \
     X(log_descriptors, SUCCESS, \
-      "%u clients may connect, %u of one user; of %u file descriptors %u are for memory " \
+      "clients that may connect: %u, of one user: %u; of %u file descriptors %u are for memory " \
       "handles and host buffers, %u of these for one user and %u for one client") \
     X(log_much_pinned, SUCCESS, \
       "--host-memory-total: clients may pin %s of host memory, more than a quarter of the %s that " \

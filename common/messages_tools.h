@@ -70,7 +70,7 @@
       "%s: has no kernels and links no CUDA library; a library that it opens or a program that it executes " \
       "may have, so name that one") \
     X(explain_runs, SUCCESS, \
-      "%s: nothing of the file is in the way; its kernels: %u of PTX, %u cubins; functions of CUDA that it " \
+      "%s: nothing of the file is in the way; its kernels: of PTX %u, cubins %u; functions of CUDA that it " \
       "calls: %zu, none of them refused") \
     X(explain_brief, SUCCESS, \
       "%s: in the way: %s") \
@@ -89,7 +89,7 @@
     X(explain_brief_refused, SUCCESS, \
       "refused functions: %s") \
     X(explain_brief_runs, SUCCESS, \
-      "%s: nothing in the way; its kernels: %u of PTX, %u cubins; its functions of CUDA: %zu carried, %zu in part") \
+      "%s: nothing in the way; its kernels: of PTX %u, cubins %u; its functions of CUDA: %zu carried, %zu in part") \
     X(explain_not_looked_at, SUCCESS, \
       "not looked at: %s") \
     X(explain_folder, SUCCESS, \
@@ -205,13 +205,11 @@
     X(ctl_trace_no_memory, SERVER_RESOURCES, \
       "the server's trace can't be read: memory is short") \
     X(ctl_trace_lost, SUCCESS, \
-      "%llu more records did not fit: trace a shorter time") \
+      "records that did not fit: %llu; trace a shorter time") \
     X(ctl_trace_cut, SUCCESS, \
       "the trace is cut short: %s") \
     X(ctl_traced, SUCCESS, \
-      "%s: %.3f s of GPU %u, %llu records of %u clients; open it at https://ui.perfetto.dev") \
-    X(ctl_traced_one, SUCCESS, \
-      "%s: %.3f s of GPU %u, %llu records of one client; open it at https://ui.perfetto.dev") \
+      "%s: %.3f s of GPU %u, records: %llu, clients: %u; open it at https://ui.perfetto.dev") \
     X(ctl_killed, SUCCESS, \
       "client %s '%s' (pid %s, uid %s): connection ended") \
     X(ctl_killed_alone, SUCCESS, \

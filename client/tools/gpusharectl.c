@@ -246,13 +246,9 @@ static void print_trace(const struct options *options, const json_t *answer,
     char shown[4096];
     snprintf(shown, sizeof shown, "%s", options->trace.file);
     table_clean(shown);
-    if (summary->clients == 1)
-        print_line(stdout, MESSAGE_TEXT(ctl_traced_one), shown, summary->seconds,
-                   (unsigned)options->trace.gpu, (unsigned long long)summary->records);
-    else
-        print_line(stdout, MESSAGE_TEXT(ctl_traced), shown, summary->seconds,
-                   (unsigned)options->trace.gpu, (unsigned long long)summary->records,
-                   summary->clients);
+    print_line(stdout, MESSAGE_TEXT(ctl_traced), shown, summary->seconds,
+               (unsigned)options->trace.gpu, (unsigned long long)summary->records,
+               summary->clients);
     if (summary->lost)
         print_line(stderr, MESSAGE_TEXT(ctl_trace_lost), (unsigned long long)summary->lost);
     if (trouble) {

@@ -32,7 +32,7 @@ void fault_describe(struct fault *fault)
     char detail[sizeof(fault->text) + 4], address[64] = "";
     snprintf(detail, sizeof(detail), "%s%s", fault->text[0] ? ": " : "", fault->text);
     if (fault->size)
-        snprintf(address, sizeof(address), " 0x%llx (%u bytes)", (unsigned long long)fault->address,
+        snprintf(address, sizeof(address), " 0x%llx (%u B)", (unsigned long long)fault->address,
                  fault->size);
     char out[1024];
     snprintf(out, sizeof(out), "%s%s in %s, block (%u,%u,%u), thread (%u,%u,%u), PTX line %u%s",

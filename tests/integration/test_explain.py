@@ -213,7 +213,7 @@ class Folders(Case):
         os.symlink(bad, self.file("place/a/again.so"))
         self.assertEqual(self.explain(place, 1).splitlines(), [
             bad + ": in the way: refused functions: " + REFUSED,
-            good + ": nothing in the way; its kernels: 0 of PTX, 0 cubins; its functions of CUDA: 1 carried, 0 in part",
+            good + ": nothing in the way; its kernels: of PTX 0, cubins 0; its functions of CUDA: 1 carried, 0 in part",
             place + ": files that use CUDA: 2, with something in the way: 1; gpushare run --explain FILE says more, and has the remedies"])
         # What is named itself may be a link.
         os.symlink(place, self.file("link"))

@@ -106,7 +106,7 @@ class Explain(unittest.TestCase):
 
     @unittest.skipUnless(os.path.exists(HEAT), "programs that nvcc made are not linked under a sanitizer, nor for each machine")
     def test_a_program_as_nvcc_made_it_runs(self):
-        self.explained(0, "nothing of the file is in the way; its kernels: 1 of PTX, 0 cubins", HEAT)
+        self.explained(0, "nothing of the file is in the way; its kernels: of PTX 1, cubins 0", HEAT)
 
     def test_a_program_without_cuda_is_told_from_others(self):
         self.explained(0, "has no kernels and links no CUDA library", "/bin/true")
@@ -146,7 +146,7 @@ class Explain(unittest.TestCase):
     def test_programs_that_nvcc_built(self):
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/cudart/vector_add.cu")
         with tempfile.TemporaryDirectory() as folder:
-            for status, words, options in ((0, "nothing of the file is in the way; its kernels: 1 of PTX, 0 cubins", ("shared", "code=compute_75")),
+            for status, words, options in ((0, "nothing of the file is in the way; its kernels: of PTX 1, cubins 0", ("shared", "code=compute_75")),
                                            (0, "have no PTX", ("shared", "code=sm_75")),
                                            (1, "linked statically", ("static", "code=compute_75"))):
                 program = os.path.join(folder, "program")

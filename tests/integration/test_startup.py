@@ -261,7 +261,7 @@ class OwnDevice(unittest.TestCase):
         # A limit for a device that the process does not see has no effect, and somebody is told.
         for entry, shown in (("1=64M", "device 1"), (f"{first}=64M", f"device UUID {first[4:]}")):
             result = run(*INFO, GPUSHARE_SOCKET=server.client, CUDA_VISIBLE_DEVICES="1", GPUSHARE_PINNED_DEVICE_MEM_LIMIT=entry)
-            self.assertIn(f"GPUSHARE_PINNED_DEVICE_MEM_LIMIT limits {shown}, which has no effect: this process sees 1 of the server's 2 devices "
+            self.assertIn(f"GPUSHARE_PINNED_DEVICE_MEM_LIMIT limits {shown}, which has no effect: of the server's devices this process sees 1 of 2 "
                           "(CUDA_VISIBLE_DEVICES)", result.stderr)
         result = run(*INFO, GPUSHARE_SOCKET=server.client, CUDA_VISIBLE_DEVICES="1", GPUSHARE_PINNED_DEVICE_MEM_LIMIT="0=64M")
         self.assertEqual(result.stderr, "")

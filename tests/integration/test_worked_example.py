@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(HERE, "../support"))
 from private_server import BUILD, SECONDS, Server, run  # noqa: E402
 
 PAGE = os.path.join(HERE, "../../docs/softgpu.md")
-USED = re.compile(r"used (\d+\.\d+) GPU seconds, (\d+) launches")
+USED = re.compile(r"used (\d+\.\d+) GPU seconds; launches: (\d+)")
 
 
 class WorkedExample(unittest.TestCase):

@@ -11,7 +11,7 @@ const struct ptx_operand *decode_operand(struct decoder *d, uint32_t index)
     static struct ptx_operand none = {.kind = PTX_OPERAND_SINK};
     if (index < d->ins->operand_count)
         return &d->ins->operands[index];
-    decode_fail(d, "'%.60s' has only %u operands", d->ins->opcode, d->ins->operand_count);
+    decode_fail(d, "the operands of '%.60s' are too few: %u", d->ins->opcode, d->ins->operand_count);
     return &none;
 }
 
@@ -19,7 +19,7 @@ void decode_count(struct decoder *d, uint32_t least, uint32_t most)
 {
     uint32_t n = d->ins->operand_count;
     if (n < least || n > most)
-        decode_fail(d, "'%.60s' with %u operands", d->ins->opcode, n);
+        decode_fail(d, "the number of operands of '%.60s' can't be %u", d->ins->opcode, n);
 }
 
 static uint64_t immediate_bits(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)

@@ -35,7 +35,7 @@ static void decode_barrier(struct decoder *d)
         return;
     }
     if (n > first + 2 || (arrive && n != 2))
-        decode_fail(d, "'%.60s' with %u operands", d->ins->opcode, n);
+        decode_fail(d, "the number of operands of '%.60s' can't be %u", d->ins->opcode, n);
     uint32_t number = n > first ? decode_in(d, first, PTX_U32) : zero;
     uint32_t count = n > first + 1 ? decode_in(d, first + 1, PTX_U32) : zero;
     struct op *op =

@@ -18,6 +18,18 @@ CALL = re.compile(r"\b(%s)\(" % "|".join([*NUMBERED, *FORMATTED]))
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
+# What may be one: a number stands behind such a word ("clients: %u"), since the sentence would be wrong for one of them.
+COUNTED = ("accounts clients connections copies cubins descriptors devices entries faults kernels launches modules objects operands others "
+           "parameters records requests streams users workers").split()
+PLURAL = re.compile(r"%%(?:l|ll|z)?u (?:more |other |such )?(%s)\b" % "|".join(COUNTED))
+# Rows whose number is a bound above one.
+NEVER_ONE = {"admin_user_connections_max", "config_list_max", "log_accounts_left_out", "modules_max"}
+
+
+def plurals(text):
+    return PLURAL.findall(text)
+
+
 def text_of(path):
     with open(path, encoding="utf-8") as file:
         return file.read()
@@ -97,6 +109,18 @@ class Messages(unittest.TestCase):
     def test_no_argument_is_a_text_in_quotes(self):
         for path, text in sources().items():
             self.assertEqual(quoted_arguments(text), [], path)
+
+    def test_no_number_stands_before_a_plural(self):
+        found = {}
+        for path in TABLES:
+            for row in re.split(r"^ {4}X\(", text_of(path), flags=re.M)[1:]:
+                found[row.split(",")[0]] = plurals("".join(string[1:-1] for string in STRING.findall(row)))
+        self.assertGreater(len(found), 500)
+        self.assertEqual({name: words for name, words in found.items() if words and name not in NEVER_ONE}, {})
+
+    def test_plurals_are_found(self):
+        self.assertEqual(plurals("%u clients of %llu are %zu more records; client %u has %u"), ["clients", "records"])
+        self.assertEqual(plurals("clients: %u, at most %d keys; client %u leaves %u multiprocessors"), [])
 
     def test_texts_in_quotes_are_found(self):
         self.assertEqual(quoted_arguments('return failure(MESSAGE(a), n, bad ? "one" : "two");'), ["a"])

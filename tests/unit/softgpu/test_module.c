@@ -94,7 +94,7 @@ static void unknown_instructions_are_refused_by_name_and_line(void **state)
         {BODY("add.quickly.u32 %r1, %r2, %r3;"),
          "line 5: unknown instruction 'add', for its '.quickly'"},
         {BODY("add.u32 %r1, %rd2, %r3;"), "line 5: '%rd2' is no register of type u32"},
-        {BODY("add.u32 %r1, %r2;"), "line 5: 'add' with 2 operands"},
+        {BODY("add.u32 %r1, %r2;"), "line 5: the number of operands of 'add' can't be 2"},
         {BODY("add.f32 %f1, %f2, 1;"), "line 5: an integer where a f32 should stand"},
         {BODY("mov.u32 %r1, %nonsense;"), "line 5: unknown special register '%nonsense'"},
         {BODY("ld.param.u32 %r1, [n+1];"), "line 5: ld.param beyond the end of 'n'"},
