@@ -182,13 +182,14 @@
     X(log_reload_signal, SUCCESS, \
       "SIGHUP: the configuration stays as it was: %s") \
     X(log_reload_signal_done, SUCCESS, \
-      "SIGHUP: the configuration has been read again") \
+      "SIGHUP: the configuration has been read again; changed: clients %u, settings of GPUs %u") \
     X(log_reload_admin, SUCCESS, \
       "admin: reload asked for by %s: %s") \
     X(log_reset_admin_done, SUCCESS, \
-      "admin: reload --reset asked for by %s: done; all is as the configuration says") \
+      "admin: reload --reset asked for by %s: done; all is as the configuration says; changed: " \
+      "clients %u, settings of GPUs %u") \
     X(log_reload_admin_done, SUCCESS, \
-      "admin: reload asked for by %s: done") \
+      "admin: reload asked for by %s: done; changed: clients %u, settings of GPUs %u") \
     X(log_config, SUCCESS, \
       "configuration %s is in force; its entries: profiles %zu, rules %zu, gpus %zu, users %zu, " \
       "groups %zu, cgroups %zu") \

@@ -225,6 +225,8 @@
     X(ctl_reloaded, SUCCESS, \
       "%s is in force; its entries: profiles %lld, rules %lld, gpus %lld, users %lld, groups %lld, " \
       "cgroups %lld") \
+    X(ctl_reload_changed, SUCCESS, \
+      "changed by that: clients %lld, settings of GPUs %lld") \
     X(ctl_no_configuration, SUCCESS, \
       "there is no configuration file, so no limits are configured (write " \
       "/etc/gpushare/gpushared.yaml, or start gpushared with --config)") \

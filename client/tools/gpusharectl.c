@@ -228,15 +228,17 @@ static void print_reload(const json_t *answer)
 {
     const char *file = json_string_value(json_object_get(answer, "file"));
     char shown[4096];
-    if (!file) {
+    if (file) {
+        snprintf(shown, sizeof shown, "%s", file);
+        table_clean(shown);
+        print_line(stdout, MESSAGE_TEXT(ctl_reloaded), shown, count_in(answer, "profiles"),
+                   count_in(answer, "rules"), count_in(answer, "gpus"), count_in(answer, "users"),
+                   count_in(answer, "groups"), count_in(answer, "cgroups"));
+    } else {
         puts(MESSAGE_TEXT(ctl_no_configuration));
-        return;
     }
-    snprintf(shown, sizeof shown, "%s", file);
-    table_clean(shown);
-    print_line(stdout, MESSAGE_TEXT(ctl_reloaded), shown, count_in(answer, "profiles"),
-               count_in(answer, "rules"), count_in(answer, "gpus"), count_in(answer, "users"),
-               count_in(answer, "groups"), count_in(answer, "cgroups"));
+    print_line(stdout, MESSAGE_TEXT(ctl_reload_changed), count_in(answer, "changed_clients"),
+               count_in(answer, "changed_settings"));
 }
 
 static void print_trace(const struct options *options, const json_t *answer,

@@ -25,6 +25,7 @@
 #include "server/supervisor/survive.h"
 #include "server/supervisor/reload.h"
 #include "server/supervisor/supervisor.h"
+#include "server/supervisor/view.h"
 
 #define SIGNALS 4
 
@@ -91,11 +92,14 @@ static void supervisor_stopped(void *context)
 /* The old configuration stays in force if the new one has a mistake or does not fit. */
 static void reload_ended(void *context, uint32_t error, const char *text)
 {
-    (void)context;
+    const struct gpushared *gpushared = context;
+    struct config_view view;
+    view_config(gpushared->supervisor, &view);
     if (error)
         log_error(MESSAGE_TEXT(log_reload_signal), text);
     else
-        log_notice(MESSAGE_TEXT(log_reload_signal_done));
+        log_notice(MESSAGE_TEXT(log_reload_signal_done), view.changed_clients,
+                   view.changed_settings);
 }
 
 static void gpushared_reload(struct gpushared *gpushared)

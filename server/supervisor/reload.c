@@ -36,8 +36,10 @@ struct change {
     struct grant old, new;        /* as the two files say */
     struct allowance before;      /* what the client had */
     struct session_totals totals; /* under the file that is not in force */
-    struct allowance guaranteed;  /* before the reload, in bytes */
-    bool reset;                   /* values on which the files agree change too */
+    struct client_accounts counted_in;
+    uint64_t total_limits[RESOURCES]; /* the lowest of the totals that the client counted in */
+    struct allowance guaranteed;      /* before the reload, in bytes */
+    bool reset;                       /* values on which the files agree change too */
     unsigned own; /* RESOURCE_BITs of requests that were the client's own, or become that: they
                      are as in `new`, even if the files agree */
 };
@@ -286,12 +288,17 @@ static void guarantee_as_before(struct reload *reload)
         }
 }
 
-static void remember_guarantees(struct reload *reload)
+static void remember_clients(struct reload *reload)
 {
     for (size_t i = 0; i < reload->count; i++) {
-        const struct session *session = client_find(reload, reload->changes[i].client);
-        if (session)
-            reload->changes[i].guaranteed = session_quota_guarantees(session);
+        struct change *change = &reload->changes[i];
+        const struct session *session = client_find(reload, change->client);
+        if (!session)
+            continue;
+        change->guaranteed = session_quota_guarantees(session);
+        change->counted_in = session->counts_in;
+        ACCOUNT_FOR_EACH (resource)
+            change->total_limits[resource] = total_members_limit(session->totals.of[resource]);
     }
 }
 
@@ -300,7 +307,7 @@ static void remember_guarantees(struct reload *reload)
 static bool change_memory(struct reload *reload, bool trial, struct error *why)
 {
     struct supervisor *supervisor = reload->supervisor;
-    remember_guarantees(reload);
+    remember_clients(reload);
     swap_overrides(reload);
     swap_totals(reload);
     session_quota_limit_totals(&supervisor->server, reload->config);
@@ -542,6 +549,31 @@ static void configuration_takes_effect(struct reload *reload)
     log_new(supervisor);
 }
 
+/* ---- how much changed, for the administrator ---- */
+
+static bool client_differs(const struct change *change, const struct session *session)
+{
+    const struct client_accounts *before = &change->counted_in, *now = &session->counts_in;
+    bool differs = !allowance_equal(&change->before, &session->grant.allowance) ||
+                   before->count != now->count ||
+                   memcmp(before->of, now->of, sizeof before->of) != 0;
+    ACCOUNT_FOR_EACH (i)
+        differs |= change->total_limits[i] != total_members_limit(session->totals.of[i]);
+    return differs;
+}
+
+static void count_changes(struct reload *reload)
+{
+    struct supervisor *supervisor = reload->supervisor;
+    supervisor->reloaded.clients = 0;
+    supervisor->reloaded.settings = transaction_settings(&reload->transaction);
+    for (size_t i = 0; i < reload->count; i++) {
+        const struct session *session = client_find(reload, reload->changes[i].client);
+        if (session && client_differs(&reload->changes[i], session))
+            supervisor->reloaded.clients++;
+    }
+}
+
 static void take_effect(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
@@ -557,6 +589,8 @@ static void take_effect(struct reload *reload)
             session_limits_log(session, reload->by);
     }
     account_moves_commit(supervisor);
+    if (!reload->of_totals)
+        count_changes(reload);
 }
 
 /* Memory is the supervisor's own, so it changes in one go, with all else that needs nobody. */

@@ -31,6 +31,9 @@ struct supervisor {
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
     struct reload *reload;           /* the reload under way, or NULL */
     struct reload_file *reload_file; /* the one whose file is being read, or NULL */
+    struct {
+        uint32_t clients, settings;
+    } reloaded; /* how many the latest reload of the file changed; view.h */
     struct saved *saved;             /* empty until admin_saved_restore has read it */
     bool ready, stopping, stopped;
     bool tells_ready; /* when what is kept says so, too */

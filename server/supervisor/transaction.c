@@ -199,6 +199,21 @@ bool transaction_advance(struct transaction *transaction)
     return !transaction->due && (transaction->back ? !transaction->rank : transaction->committed);
 }
 
+uint32_t transaction_settings(const struct transaction *transaction)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < transaction->count; i++) {
+        const struct transaction_move *move = &transaction->moves[i];
+        if (move->subject != TRANSACTION_DEVICE)
+            continue;
+        const unsigned parts =
+            move->device.parts & schedule_differs(&move->device.back, &move->device.to);
+        for (size_t k = 0; schedule_part_name(parts, k); k++)
+            count++;
+    }
+    return count;
+}
+
 bool transaction_made_any(const struct transaction *transaction)
 {
     for (size_t i = 0; i < transaction->count; i++)

@@ -109,6 +109,9 @@ void transaction_add_account(struct transaction *transaction, unsigned rank, uin
  */
 bool transaction_advance(struct transaction *transaction);
 
+/* How many settings of devices its moves change, of those that people write. */
+uint32_t transaction_settings(const struct transaction *transaction);
+
 /* Whether a move is made and in force. */
 bool transaction_made_any(const struct transaction *transaction);
 

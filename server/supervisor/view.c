@@ -217,4 +217,6 @@ void view_config(const struct supervisor *supervisor, struct config_view *view)
             .groups = config->group_count,
             .cgroups = config->cgroup_count,
         };
+    view->changed_clients = supervisor->reloaded.clients;
+    view->changed_settings = supervisor->reloaded.settings;
 }

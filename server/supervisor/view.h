@@ -109,6 +109,9 @@ void view_server(const struct supervisor *supervisor, struct server_view *view);
 struct config_view {
     const char *file; /* NULL: none is in force; valid until the next reload */
     size_t profiles, rules, gpus, users, groups, cgroups; /* how many it has */
+    /* How many its reload changed: attached clients, whose own limits or whose accounts and totals
+     * became others, and settings of GPUs. */
+    uint32_t changed_clients, changed_settings;
 };
 
 /* Fills *view with the configuration in force. */

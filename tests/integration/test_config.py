@@ -478,6 +478,9 @@ class Reload(Case):
                         answer = json.loads(result.stdout)
                         json_check.check("admin-reload", answer)
                         self.assertEqual((answer["file"], answer["profiles"], answer["rules"], answer["users"]), (it.path, 1, 0, 1))
+                        # vector-add may be attached, or have left.
+                        self.assertIn(answer["changed_clients"], (1, 2))
+                        self.assertEqual(answer["changed_settings"], 0)
                         self.assertEqual(it.granted()["memory_limit"], limit * MIB)
                     it.write("clients:\n  memory: {limit: 24M}\n")
                     self.assertIn("has been read again", it.hang_up())

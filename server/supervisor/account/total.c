@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/util.h"
+
 static void total_name(struct total *total)
 {
     char owner[40];
@@ -85,6 +87,14 @@ void total_members_exit(struct total_member *list, struct quota *quota)
 {
     for (struct total_member *member = list; member; member = member->next)
         quota_leave(quota, &member->link);
+}
+
+uint64_t total_members_limit(const struct total_member *list)
+{
+    uint64_t lowest = UINT64_MAX;
+    for (const struct total_member *member = list; member; member = member->next)
+        lowest = min(lowest, member->total->quota.limit);
+    return lowest;
 }
 
 void total_members_leave(struct totals *totals, struct total_member **list)

@@ -57,6 +57,9 @@ int total_join(struct totals *totals, enum total_kind kind, uint32_t id, enum re
 void total_members_enter(struct total_member *list, struct quota *quota);
 void total_members_exit(struct total_member *list, struct quota *quota);
 
+/* The lowest limit of the list's totals; UINT64_MAX without one. */
+uint64_t total_members_limit(const struct total_member *list);
+
 /* Ends all memberships of a list that does not count any more, and frees totals without members.
  * *list is NULL afterwards. */
 void total_members_leave(struct totals *totals, struct total_member **list);

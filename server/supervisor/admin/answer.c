@@ -153,6 +153,8 @@ json_t *admin_answer_reload(const struct config_view *view)
     admin_json_put(&answer, "users", json_integer((json_int_t)view->users));
     admin_json_put(&answer, "groups", json_integer((json_int_t)view->groups));
     admin_json_put(&answer, "cgroups", json_integer((json_int_t)view->cgroups));
+    admin_json_put(&answer, "changed_clients", json_integer(view->changed_clients));
+    admin_json_put(&answer, "changed_settings", json_integer(view->changed_settings));
     return admin_json_finish(&answer);
 }
 

@@ -40,12 +40,16 @@ static void reloading_answer(struct admin_work *work, struct admin_peer *peer, b
 
 static void reload_log(const struct reloading *reloading)
 {
+    struct config_view view;
+    view_config(reloading->work.admin->supervisor, &view);
     if (reloading->why.number)
         log_notice(MESSAGE_TEXT(log_reload_admin), reloading->by, reloading->why.text);
     else if (reloading->reset)
-        log_notice(MESSAGE_TEXT(log_reset_admin_done), reloading->by);
+        log_notice(MESSAGE_TEXT(log_reset_admin_done), reloading->by, view.changed_clients,
+                   view.changed_settings);
     else
-        log_notice(MESSAGE_TEXT(log_reload_admin_done), reloading->by);
+        log_notice(MESSAGE_TEXT(log_reload_admin_done), reloading->by, view.changed_clients,
+                   view.changed_settings);
 }
 
 static void reload_answered(void *context, uint32_t error, const char *text)

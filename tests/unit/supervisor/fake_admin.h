@@ -316,6 +316,8 @@ void view_config(const struct supervisor *self, struct config_view *view)
 {
     *view = (struct config_view){
         .file = self->reloads > 1 ? "/etc/x.yaml" : NULL, .profiles = 2, .rules = 3};
+    view->changed_clients = 4;
+    view->changed_settings = 5;
 }
 
 int view_usage(struct supervisor *self, uint32_t client,

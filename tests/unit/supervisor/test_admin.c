@@ -371,6 +371,8 @@ static void reload_is_for_root_and_says_why_not(void **state)
     answer = ask("{\"request\":\"reload\"}");
     assert_string_equal(json_string_value(json_object_get(answer, "file")), "/etc/x.yaml");
     assert_int_equal(json_integer_value(json_object_get(answer, "rules")), 3);
+    assert_int_equal(json_integer_value(json_object_get(answer, "changed_clients")), 4);
+    assert_int_equal(json_integer_value(json_object_get(answer, "changed_settings")), 5);
     json_decref(answer);
     supervisor.broken = true;
     refused_with("{\"request\":\"reload\"}", "invalid_value",

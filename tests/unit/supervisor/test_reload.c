@@ -460,6 +460,43 @@ static void a_reload_waits_for_a_change_that_began_while_a_name_was_looked_up(vo
     end();
 }
 
+/* Reads the file again, and says how many clients and settings became others. */
+static void changes(const char *yaml, uint32_t clients, uint32_t settings)
+{
+    struct config_view view;
+    configure(yaml);
+    view_config(fake.supervisor, &view);
+    assert_int_equal(view.changed_clients, clients);
+    assert_int_equal(view.changed_settings, settings);
+}
+
+static void what_changed_is_counted(void **state)
+{
+    (void)state;
+    const char *const fair = AB("threads: {limit: 50%}", "memory: {limit: 4M}") "gpus: [{gpu: 0, "
+                                                                                "mode: fair}]\n";
+    const char *const total = AB("threads: {limit: 50%}", "memory: {limit: 4M}") "users: [{memory: "
+                                                                                 "{limit: 8M}}]\n";
+    begin(1, "");
+    int a = attach("a"), b = attach("b"), c = attach("c");
+    attached(a);
+    attached(b);
+    attached(c);
+    changes("", 0, 0);
+    changes(fair, 2, 1);
+    changes(fair, 0, 0);
+    changes(total, 3, 1);
+    changes("users: [{time: {limit: 30%}}]\ngpus: [{gpu: 0, mode: fair, lease: 20ms}]\n", 3, 2);
+    refused("users: [{time: 3}]\n", "time");
+    struct config_view view;
+    view_config(fake.supervisor, &view);
+    assert_int_equal(view.changed_settings, 2);
+    close(a);
+    close(b);
+    close(c);
+    end();
+}
+
 static void a_profile_that_has_gone_leaves_its_client_as_it_is(void **state)
 {
     (void)state;
@@ -553,6 +590,7 @@ int main(void)
         cmocka_unit_test(clients_are_served_while_a_name_is_looked_up),
         cmocka_unit_test(a_server_stops_when_the_lookup_is_over),
         cmocka_unit_test(a_reload_waits_for_a_change_that_began_while_a_name_was_looked_up),
+        cmocka_unit_test(what_changed_is_counted),
         cmocka_unit_test(a_profile_that_has_gone_leaves_its_client_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
