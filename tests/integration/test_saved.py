@@ -5,6 +5,7 @@
 happens when the file or its folder is not as it should be."""
 import json
 import os
+import re
 import sys
 import unittest
 
@@ -92,6 +93,30 @@ class Saved(Case):
             row = self.ctl(two, "get", "cgroup", "/a.slice/b")["total"]["threads"][0]
             self.assertEqual((row["request_percent"], row["limit_percent"], row["saved"]), (25, None, True))
             self.assertIn(self.path, two.text(), "the log does not say where the values come from")
+
+    @CHANGES
+    def test_the_file_is_as_its_page_shows_it(self):
+        with open(os.path.join(HERE, "../../docs/configuration.md"), encoding="utf-8") as page:
+            (shown,) = re.findall(r"```json\n(.*?)```", page.read(), re.S)
+        with self.server() as server:
+            self.ctl(server, "set", "--save", "gpu", "0", "mode=fair")
+            self.ctl(server, "set", "--save", "user", "1001", "total.memory=40%")
+            with open(self.path, encoding="utf-8") as file:
+                self.assertEqual(file.read().rstrip("\n"), shown.rstrip("\n"))
+
+    @CHANGES
+    def test_a_file_that_is_deleted_is_written_again_while_the_server_runs_and_is_gone_for_the_next(self):
+        with self.server() as one:
+            self.ctl(one, "set", "--save", "gpu", "0", "mode=fair")
+            os.unlink(self.path)
+            self.assertEqual(self.gpu(one)[0], "fair")
+            self.ctl(one, "set", "--save", "user", "1001", "total.memory=32M")
+            self.assertEqual(([*self.kept()["gpus"].values()], self.kept()["users"]), ([{"mode": "fair"}], {"1001": {"memory": {"limit": "32M"}}}))
+            os.unlink(self.path)
+        with self.server() as two:
+            self.assertEqual(self.gpu(two), ("strict", 0.1, []))
+            self.assertEqual(self.total(two, "user", "1001"), (48 << 20, "configuration", False))
+            self.assertFalse(os.path.exists(self.path), "written though nothing is saved")
 
     @CHANGES
     def test_values_are_given_up_by_set_and_by_a_reset_and_by_a_file_that_says_something_else(self):
