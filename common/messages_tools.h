@@ -184,7 +184,7 @@
     X(ctl_trace_file, INVALID_VALUE, \
       "trace needs a file to write: -o FILE") \
     X(ctl_trace_seconds, INVALID_VALUE, \
-      "\"%s\": a trace lasts from 0.001 to 600 seconds") \
+      "\"%s\": a trace lasts from 0.001 to 600 seconds (a number, or a time with one of the units %s)") \
     X(ctl_trace_gpu, INVALID_VALUE, \
       "\"%s\" is not the number of a GPU, as `gpusharectl status` shows it") \
     X(ctl_trace_write, INVALID_VALUE, \

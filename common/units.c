@@ -107,7 +107,8 @@ int units_parse_size(const char *text, size_t length, uint64_t *bytes)
     return scale_decimal(&decimal, UINT64_C(1) << shift, bytes);
 }
 
-int units_parse_duration(const char *text, size_t length, uint64_t *ns)
+/* bare: the unit of a number without one; NULL: that is no time. */
+static int parse_time(const char *text, size_t length, const char *bare, uint64_t *ns)
 {
     struct decimal decimal;
     int used = decimal_read(text, length, &decimal);
@@ -115,10 +116,24 @@ int units_parse_duration(const char *text, size_t length, uint64_t *ns)
         return used;
     const char *unit = text + used;
     size_t left = length - (size_t)used;
+    if (bare && !left) {
+        unit = bare;
+        left = strlen(bare);
+    }
     for (size_t i = 0; i < DURATIONS; i++)
         if (strlen(durations[i].name) == left && memcmp(durations[i].name, unit, left) == 0)
             return scale_decimal(&decimal, durations[i].ns, ns);
     return -EINVAL;
+}
+
+int units_parse_duration(const char *text, size_t length, uint64_t *ns)
+{
+    return parse_time(text, length, NULL, ns);
+}
+
+int units_parse_seconds(const char *text, size_t length, uint64_t *ns)
+{
+    return parse_time(text, length, "s", ns);
 }
 
 int units_parse_percentage(const char *text, size_t length, uint32_t *hundredths)

@@ -61,6 +61,12 @@ int units_parse_percentage(const char *text, size_t length, uint32_t *hundredths
  */
 int units_parse_duration(const char *text, size_t length, uint64_t *ns);
 
+/* These units, for use in sentences. */
+#define UNITS_DURATIONS "ns, us, ms, s, min, h"
+
+/* The same of a time that may also be a bare number of seconds. */
+int units_parse_seconds(const char *text, size_t length, uint64_t *ns);
+
 /* Reads a whole number from 0 to most. Returns 0; -EINVAL if the text is no whole number;
  * -ERANGE above most. *number is written on success only. */
 int units_parse_number(const char *text, size_t length, uint64_t most, uint64_t *number);

@@ -152,7 +152,7 @@ static int read_trace_option(struct options *options, int option)
         options->trace_option = "--seconds";
         if (tracing_parse_seconds(optarg, &options->trace.seconds) == 0)
             return -1;
-        return report_usage(MESSAGE_TEXT(ctl_trace_seconds), optarg);
+        return report_usage(MESSAGE_TEXT(ctl_trace_seconds), optarg, UNITS_DURATIONS);
     default:
         options->trace_option = "--gpu";
         if (units_parse_number(optarg, strlen(optarg), UINT32_MAX, &number) != 0)

@@ -20,13 +20,11 @@
 
 int tracing_parse_seconds(const char *text, double *seconds)
 {
-    char *end;
-    /* Digits and a point only: strtod takes exponents, signs, hexadecimal and more. */
-    if (strspn(text, "0123456789.") != strlen(text))
+    uint64_t ns;
+    if (units_parse_seconds(text, strlen(text), &ns) < 0 || ns < UNITS_MS ||
+        ns > PROTO_TRACE_SECONDS_MAX * UNITS_SECOND)
         return -EINVAL;
-    *seconds = strtod(text, &end);
-    if (end == text || *end || !(*seconds >= 0.001) || !(*seconds <= PROTO_TRACE_SECONDS_MAX))
-        return -EINVAL;
+    *seconds = (double)ns / (double)UNITS_SECOND;
     return 0;
 }
 

@@ -88,7 +88,8 @@ static const struct allowance_scalar scalars[SCALARS] = {
     /* The worker looks at what runs every few milliseconds, so it can't enforce less. */
     [SCALAR_KERNEL_TIME] = {.name = "kernel_time_limit",
                             .variable = "GPUSHARE_KERNEL_TIME_LIMIT",
-                            .form = "a time from 100ms to 24h, like 30s or 5min",
+                            .form = "a time from 100ms to 24h (units: " UNITS_DURATIONS
+                                    "), like 30s or 5min",
                             .heading = "KERNEL TIME",
                             .key = "kernel_time_limit_seconds",
                             .source_key = "kernel_time_limited_by",

@@ -47,7 +47,7 @@ static const char usage[] =
     "\n"
     "gpushared lets many processes share the GPUs of this machine. It serves clients until\n"
     "SIGTERM or Ctrl-C ends it. A SIZE is a number of bytes, or a number with K, M, G or T\n"
-    "(powers of 1024).\n"
+    "(powers of 1024). A TIME has a unit: ns, us, ms, s, min or h.\n"
     "\n"
     "options:\n"
     "  --driver nvidia|softgpu|PATH\n"
@@ -91,13 +91,13 @@ static const char usage[] =
     "  --image-memory SIZE\n"
     "                 the most memory that a worker uses to read and keep clients' modules\n"
     "                 (default: a quarter of the machine's memory)\n"
-    "  --compile-time SECONDS\n"
-    "                 the most time for compiling one module's PTX, 1 to 604800 (default: 60)\n"
+    "  --compile-time TIME\n"
+    "                 the most time for compiling one module's PTX, 1s to 168h (default: 60s)\n"
     "  --compile-memory SIZE\n"
     "                 the most memory for that, beyond what the driver takes to start\n"
     "                 (default: an eighth of the machine's memory, 512M at least)\n"
-    "  --hello-timeout SECONDS\n"
-    "                 how long a new connection may take to say hello, 1 to 3600 (default: 5)\n"
+    "  --hello-timeout TIME\n"
+    "                 how long a new connection may take to say hello, 1s to 1h (default: 5s)\n"
     "  --watchdog-warning TIME\n"
     "                 a GPU's worker that does not answer for so long is shown as silent,\n"
     "                 like 500ms or 5s; 0 is never; for GPUs without a watchdog_warning in\n"
@@ -116,9 +116,9 @@ static const char usage[] =
     "                 new clients of a user whose kernels made GPUs fail twice wait for so long\n"
     "                 after the second fault, and twice as long after each further one, up to\n"
     "                 5min; 0 is not at all (default: 1s)\n"
-    "  --orphan-limit SECONDS\n"
+    "  --orphan-limit TIME\n"
     "                 where clients outlive the server: how long a GPU's worker waits for the\n"
-    "                 next server before it ends, 1 to 3600 (default: 30)\n"
+    "                 next server before it ends, 1s to 1h (default: 30s)\n"
     "  --device-base ADDRESS, --host-base ADDRESS\n"
     "                 where the ranges of addresses for clients' device memory and host memory\n"
     "                 begin (default: 0x200000000000 and 0x300000000000, or others if the driver\n"
@@ -224,6 +224,23 @@ static uint32_t set_number(uint32_t *to, uint64_t least, uint64_t most, const ch
     if (units_parse_number(value, strlen(value), most, &number) < 0 || number < least)
         return option_refuse(why, name, value, form);
     *to = (uint32_t)number;
+    return 0;
+}
+
+/* Whole seconds. Older command lines have a number without a unit. */
+static uint32_t set_seconds(uint32_t *to, uint64_t least, uint64_t most, const char *name,
+                            const char *value, struct error *why)
+{
+    uint64_t ns;
+    char first[UNITS_TEXT], last[UNITS_TEXT], form[160];
+    snprintf(form, sizeof form,
+             "a time of whole seconds from %s to %s (units: %s), like 30s or 1min",
+             units_format_duration(least * UNITS_SECOND, first),
+             units_format_duration(most * UNITS_SECOND, last), UNITS_DURATIONS);
+    if (units_parse_seconds(value, strlen(value), &ns) < 0 || ns % UNITS_SECOND ||
+        ns < least * UNITS_SECOND || ns > most * UNITS_SECOND)
+        return option_refuse(why, name, value, form);
+    *to = (uint32_t)(ns / UNITS_SECOND);
     return 0;
 }
 
@@ -394,9 +411,9 @@ static enum settings_page page_of(int option)
 static const struct plain_option {
     int option;
     const char *name;
-    enum { PLAIN_NUMBER, PLAIN_SIZE, PLAIN_LIMIT, PLAIN_PATH } kind;
+    enum { PLAIN_NUMBER, PLAIN_SECONDS, PLAIN_SIZE, PLAIN_LIMIT, PLAIN_PATH } kind;
     size_t at;
-    uint32_t least, most; /* of a number */
+    uint32_t least, most; /* of a number, or of seconds */
 } plain_options[] = {
     {OPTION_STATE_DIR, "--state-dir", PLAIN_PATH, offsetof(struct settings, state), 0, 0},
     {OPTION_SOCKET, "--socket", PLAIN_PATH, offsetof(struct settings, socket), 0, 0},
@@ -409,9 +426,9 @@ static const struct plain_option {
      offsetof(struct settings, max_user_clients), 1, CLIENTS_MAX},
     {OPTION_STREAMS, "--streams", PLAIN_NUMBER, offsetof(struct settings, streams), 1,
      PROTO_STREAMS_MAX},
-    {OPTION_ORPHAN_LIMIT, "--orphan-limit", PLAIN_NUMBER, offsetof(struct settings, orphan_seconds),
-     1, 3600},
-    {OPTION_COMPILE_TIME, "--compile-time", PLAIN_NUMBER,
+    {OPTION_ORPHAN_LIMIT, "--orphan-limit", PLAIN_SECONDS,
+     offsetof(struct settings, orphan_seconds), 1, 3600},
+    {OPTION_COMPILE_TIME, "--compile-time", PLAIN_SECONDS,
      offsetof(struct settings, compile_seconds), 1, 604800},
     {OPTION_MAX_WINDOW, "--max-window", PLAIN_SIZE, offsetof(struct settings, max_window), 0, 0},
     {OPTION_IMAGE_MEMORY, "--image-memory", PLAIN_SIZE, offsetof(struct settings, image_memory), 0,
@@ -443,6 +460,8 @@ static uint32_t set_plain(struct settings *settings, const struct plain_option *
     switch (row->kind) {
     case PLAIN_NUMBER:
         return set_number(to, row->least, row->most, row->name, value, why);
+    case PLAIN_SECONDS:
+        return set_seconds(to, row->least, row->most, row->name, value, why);
     case PLAIN_SIZE:
         return set_size(to, row->name, value, why);
     case PLAIN_LIMIT:
@@ -479,7 +498,7 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
     case OPTION_PINNED_POOL:
         return set_size_or_none(&s->pinned_pool, "--pinned-pool", value, why);
     case OPTION_HELLO_TIMEOUT:
-        error = set_number(&seconds, 1, 3600, "--hello-timeout", value, why);
+        error = set_seconds(&seconds, 1, 3600, "--hello-timeout", value, why);
         if (!error)
             s->hello_timeout_ms = seconds * 1000;
         return error;

@@ -177,7 +177,7 @@ class Commands(WithServer):
             row = self.json("set", number, "kernel_time_limit=0")["clients"][0]
             self.assertEqual((row["kernel_time_limit_seconds"], row["kernel_time_limited_by"]), (None, None))
             refused = self.json("set", number, "kernel_time_limit=99ms", schema="admin-error", status=1)
-            self.assertIn("a time from 100ms to 24h, like 30s or 5min, or 0 for none", refused["text"])
+            self.assertIn("a time from 100ms to 24h (units: ns, us, ms, s, min, h), like 30s or 5min, or 0 for none", refused["text"])
             window = told["window_bytes"]
             refused = self.json("set", number, f"memory={window * 2}", "priority=0", schema="admin-error", status=1)
             self.assertIn(str(window * 2), refused["text"])

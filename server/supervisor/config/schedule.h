@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/units.h"
 #include "protocol.h"
 
 /* The parts of a schedule, as bits. */
@@ -68,14 +69,16 @@ struct schedule {
 /* The form of each part, for messages. A test compares the numbers with the ranges. */
 #define SCHEDULE_FORM_MODE "one of concurrent, strict, fair and turns"
 #define SCHEDULE_FORM_LEASE                                                                        \
-    "a time from 5ms to 10s, like 50ms, or a class by its name or number: default or 0 (250ms), "  \
+    "a time from 5ms to 10s (units: " UNITS_DURATIONS "), like 50ms, or a class by its name or "   \
+    "number: default or 0 (250ms), "                                                               \
     "short or 1 (10ms), medium or 2 (100ms), long or 3 (1s)"
 #define SCHEDULE_FORM_PRECISION    "a share from 1% to 50%, like 5% or 0.05"
-#define SCHEDULE_FORM_QUANTUM      "a time from 5ms to 1h, like 30s or 5min"
-#define SCHEDULE_FORM_WINDOW_LIMIT "a time from 1ms to 10s, like 500ms"
+#define SCHEDULE_FORM_QUANTUM      "a time from 5ms to 1h (units: " UNITS_DURATIONS "), like 30s or 5min"
+#define SCHEDULE_FORM_WINDOW_LIMIT "a time from 1ms to 10s (units: " UNITS_DURATIONS "), like 500ms"
 #define SCHEDULE_FORM_LOCAL_MEMORY "a size from 1K to 512K, like 4K"
 #define SCHEDULE_FORM_STANDBY      "one of none, driver and context"
-#define SCHEDULE_FORM_LIMIT        "0, or a time from 100ms to 24h, like 500ms, 5s or 2min"
+#define SCHEDULE_FORM_LIMIT                                                                        \
+    "0, or a time from 100ms to 24h (units: " UNITS_DURATIONS "), like 500ms, 5s or 2min"
 
 /* concurrent, lease 250ms, precision 5%, quantum 30s, window_limit 500ms, local_memory 1K,
  * departed_time_limit 0, watchdog_warning 2s, watchdog_limit 10s, standby none. */

@@ -403,14 +403,18 @@ static void a_full_disk_is_an_error(void **state)
     recording_free(&recording);
 }
 
-static void seconds_are_digits_and_a_point(void **state)
+static void a_trace_lasts_for_seconds_or_a_time(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",    "-1",  "0",  "0.0009", "601", "600.1", "1e2",
-                                      "inf", "nan", "5s", "1.2.3",  ".",   "0x10",  " 5"};
+                                      "inf", "nan", "5m", "1.2.3",  ".",   "0x10",  " 5"};
     double seconds = 0;
     assert_int_equal(tracing_parse_seconds("2.5", &seconds), 0);
     assert_true(seconds == 2.5);
+    assert_int_equal(tracing_parse_seconds("1.5s", &seconds), 0);
+    assert_true(seconds == 1.5);
+    assert_int_equal(tracing_parse_seconds("10min", &seconds), 0);
+    assert_true(seconds == 600);
     assert_int_equal(tracing_parse_seconds("600", &seconds), 0);
     assert_int_equal(tracing_parse_seconds("0.001", &seconds), 0);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -435,7 +439,7 @@ int main(void)
         T(clients_are_shown_on_their_sets_of_multiprocessors),
         T(leases_holds_shares_and_modes),
         T(a_full_disk_is_an_error),
-        T(seconds_are_digits_and_a_point),
+        T(a_trace_lasts_for_seconds_or_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "common/limits/limits.h"
+#include "common/units.h"
 
 /* An environment of NAME, VALUE, ..., NULL. */
 static const char *get(const char *name, void *context)
@@ -327,7 +328,7 @@ static void malformed_values_are_refused_in_words(void **state)
     static const char *const times[] = {"", "0", "10", "99ms", "25h", "-1s", "long", "1s "};
     for (unsigned i = 0; i < sizeof times / sizeof times[0]; i++)
         refused("GPUSHARE_KERNEL_TIME_LIMIT", times[i],
-                "a time from 100ms to 24h, like 30s or 5min");
+                "a time from 100ms to 24h (units: " UNITS_DURATIONS "), like 30s or 5min");
     static const char *const visible[] = {"all",  "0,,1",  "0,",  "0 1",  "0;1",
                                           "GPU-", "GPU-x", "0,0", "-1,x", "GPU-ab,gpu-AB"};
     for (unsigned i = 0; i < sizeof visible / sizeof visible[0]; i++) {

@@ -250,6 +250,42 @@ static void malformed_durations_are_refused(void **state)
     assert_int_equal(ns, 5000000);
 }
 
+static void a_bare_number_is_seconds_where_that_is_allowed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } rows[] = {{"60", 60 * UNITS_SECOND},
+                {"60s", 60 * UNITS_SECOND},
+                {"1min", 60 * UNITS_SECOND},
+                {"0.5", UNITS_SECOND / 2},
+                {"1500ms", 3 * UNITS_SECOND / 2}};
+    uint64_t ns;
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(units_parse_seconds(rows[i].text, strlen(rows[i].text), &ns), 0);
+        assert_int_equal(ns, rows[i].ns);
+    }
+    static const char *const none[] = {"", "-1", "5m", "s", "1e3", " 5", "."};
+    for (unsigned i = 0; i < sizeof none / sizeof none[0]; i++)
+        assert_int_equal(units_parse_seconds(none[i], strlen(none[i]), &ns), -EINVAL);
+}
+
+/* Sentences name each unit that is read, and no other. */
+static void the_units_are_named_as_they_are_read(void **state)
+{
+    (void)state;
+    char units[] = UNITS_DURATIONS, text[8], *rest = units;
+    uint64_t ns = 0, last = 0;
+    unsigned count = 0;
+    for (char *unit; (unit = strtok_r(rest, ", ", &rest)); count++, last = ns) {
+        snprintf(text, sizeof text, "1%s", unit);
+        assert_int_equal(units_parse_duration(text, strlen(text), &ns), 0);
+        assert_true(ns > last);
+    }
+    assert_int_equal(count, 6);
+}
+
 static void times_are_rounded_to_tenths(void **state)
 {
     (void)state;
@@ -280,6 +316,8 @@ int main(void)
         cmocka_unit_test(sizes_written_are_read_back),
         cmocka_unit_test(sizes_for_people),
         cmocka_unit_test(percentages_written),
+        cmocka_unit_test(a_bare_number_is_seconds_where_that_is_allowed),
+        cmocka_unit_test(the_units_are_named_as_they_are_read),
         cmocka_unit_test(times_are_rounded_to_tenths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

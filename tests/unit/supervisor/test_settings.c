@@ -15,6 +15,7 @@
 
 #include "common/ipc/arena.h"
 #include "common/error.h"
+#include "common/units.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/settings.h"
 
@@ -140,6 +141,37 @@ static void a_malformed_option_is_named_with_its_form(void **state)
     refused("--nonsense", "--help", "--nonsense", NULL);
     refused("--socket", "--help", "--socket", NULL);
     refused("stray", "--help", "stray", NULL);
+}
+
+/* Each of them has its own place in the settings, and the same reader. */
+static void times_have_units_in_every_option(void **state)
+{
+    (void)state;
+    assert_int_equal(READ("--offender-wait", "1h", "--watchdog-warning", "1500ms",
+                          "--watchdog-limit", "2min", "--departed-time-limit", "5s", NULL),
+                     0);
+    assert_int_equal(settings.offender_wait_ns, 3600 * UNITS_SECOND);
+    assert_int_equal(settings.schedule.watchdog_warning_ns, 1500 * UNITS_MS);
+    assert_int_equal(settings.schedule.watchdog_limit_ns, 120 * UNITS_SECOND);
+    assert_int_equal(settings.schedule.departed_limit_ns, 5 * UNITS_SECOND);
+    static const char *const ways[] = {"60", "60s", "1min", "60000ms"};
+    for (unsigned i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        assert_int_equal(READ("--compile-time", ways[i], "--hello-timeout", ways[i],
+                              "--orphan-limit", ways[i], NULL),
+                         0);
+        assert_int_equal(settings.compile_seconds, 60);
+        assert_int_equal(settings.hello_timeout_ms, 60000);
+        assert_int_equal(settings.orphan_seconds, 60);
+    }
+    static const char *const names[] = {
+        "--compile-time",     "--hello-timeout",  "--orphan-limit",       "--offender-wait",
+        "--watchdog-warning", "--watchdog-limit", "--departed-time-limit"};
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+        refused(names[i], "units: " UNITS_DURATIONS, names[i], "5m");
+        refused(names[i], "units: " UNITS_DURATIONS, names[i], "200h");
+    }
+    refused("--hello-timeout", "whole seconds from 1s to 1h", "--hello-timeout", "1500ms");
+    refused("--compile-time", "from 1s to 168h", "--compile-time", "0");
 }
 
 static void the_environment_sets_defaults(void **state)
@@ -276,6 +308,7 @@ int main(void)
         cmocka_unit_test_setup(defaults_need_nothing, clear),
         cmocka_unit_test_setup(options_are_taken, clear),
         cmocka_unit_test_setup(a_malformed_option_is_named_with_its_form, clear),
+        cmocka_unit_test_setup(times_have_units_in_every_option, clear),
         cmocka_unit_test_setup(the_environment_sets_defaults, clear),
         cmocka_unit_test_setup(a_relative_path_begins_in_the_present_folder, clear),
         cmocka_unit_test_setup(a_server_with_a_passed_admin_socket_has_no_owner, clear),
