@@ -262,10 +262,17 @@ static void print_trace(const struct options *options, const json_t *answer,
 
 /* The answer is about GPUs, about clients, about a user (its clients, then their total), or about a
  * group or a control group (a total alone). */
-static void print_limits(const json_t *answer, struct table_look look)
+static void print_limits(const struct options *options, const json_t *answer,
+                         struct table_look look)
 {
     const json_t *clients = json_object_get(answer, "clients");
-    bool total = json_object_get(answer, "total") != NULL;
+    const json_t *of = json_object_get(answer, "total");
+    bool total = of != NULL;
+    /* What a user uses now. After a set nobody asked for that. */
+    bool samples = is_command(options->command, "get") && json_object_get(of, "user");
+    struct sample sample = {0};
+    if (samples)
+        sample_take(&sample, options->socket, NULL);
     if (json_object_get(answer, "gpus"))
         show_gpus(stdout, answer, look);
     if (json_array_size(clients) || (clients && !total))
@@ -273,7 +280,8 @@ static void print_limits(const json_t *answer, struct table_look look)
     if (json_array_size(clients) && total)
         putchar('\n');
     if (total)
-        show_total(stdout, answer, look);
+        show_total(stdout, answer, samples ? &sample : NULL, look);
+    sample_free(&sample);
 }
 
 /* status and clients, with what each uses now. */
@@ -304,7 +312,7 @@ static void print_answer(const struct options *options, json_t *answer)
         printf("gpusharectl %s\ngpushared %s (protocol %s)\n", GPUSHARE_VERSION,
                version ? version : "-", protocol ? protocol : "-");
     else if (is_command(options->command, "get") || is_command(options->command, "set"))
-        print_limits(answer, look);
+        print_limits(options, answer, look);
     else if (is_command(options->command, "kill"))
         show_kill(stdout, answer);
     else if (is_command(options->command, "reload"))

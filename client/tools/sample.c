@@ -67,21 +67,40 @@ double sample_client_share(const struct sample *sample, const json_t *client)
     return worked < passed ? worked / passed : 1;
 }
 
-double sample_device_share(const struct sample *sample, const json_t *device)
+/* user: its uid; NULL: all clients count. */
+static struct sample_use use_of(const struct sample *sample, const json_t *user,
+                                const json_t *device)
 {
+    static const struct sample_use unknown = {UNKNOWN, UNKNOWN};
     const json_t *rows = json_object_get(sample->after, "clients"), *row;
-    const json_t *index = json_object_get(device, "device");
-    double all = json_number_value(json_object_get(device, "multiprocessors")), sum = 0;
+    struct sample_use use = {0};
     for (size_t i = 0; (row = json_array_get(rows, i)); i++) {
         const json_t *now = json_object_get(row, "multiprocessors_now");
-        if (!json_equal(json_object_get(row, "device"), index))
+        if (!json_equal(json_object_get(row, "device"), device) ||
+            (user && !json_equal(json_object_get(row, "uid"), user)))
             continue;
         double share = sample_client_share(sample, row);
         if (share < 0 || !json_is_number(now))
-            return UNKNOWN;
-        sum += share * json_number_value(now);
+            return unknown;
+        use.time += share;
+        use.multiprocessors += share * json_number_value(now);
     }
-    if (!(all > 0) || !rows)
+    /* Kernels of several clients run at once in some modes. */
+    use.time = use.time < 1 ? use.time : 1;
+    return rows ? use : unknown;
+}
+
+double sample_device_share(const struct sample *sample, const json_t *device)
+{
+    const struct sample_use use = use_of(sample, NULL, json_object_get(device, "device"));
+    const double all = json_number_value(json_object_get(device, "multiprocessors"));
+    if (!(all > 0) || use.multiprocessors < 0)
         return UNKNOWN;
-    return sum < all ? sum / all : 1;
+    return use.multiprocessors < all ? use.multiprocessors / all : 1;
+}
+
+struct sample_use sample_user_use(const struct sample *sample, const json_t *user,
+                                  const json_t *device)
+{
+    return use_of(sample, user, device);
 }

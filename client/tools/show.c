@@ -612,64 +612,97 @@ static const char *limiter_of(const json_t *row, char cell[CELL_BYTES])
     return cell;
 }
 
-static void add_total(struct table *table, const char *whose, const char *what, const json_t *row)
+/* A table of totals, all of one owner. */
+struct totals {
+    struct table *table;
+    const json_t *of; /* the answer's total */
+    const struct sample *sample;
+    char owner[CELL_BYTES + 8];
+};
+
+static void add_total(const struct totals *totals, const char *what, const json_t *row)
 {
     char limit[CELL_BYTES], used[CELL_BYTES], by[CELL_BYTES];
-    table_add(table, "%s", whose);
-    table_add(table, "%s", what);
-    table_add(table, "-");
-    table_add(table, "%s", cell_bytes(row, "limit_bytes", limit));
-    table_add(table, "%s", limiter_of(row, by));
-    table_add(table, "%s", cell_bytes(row, "used_bytes", used));
+    table_add(totals->table, "%s", totals->owner);
+    table_add(totals->table, "%s", what);
+    table_add(totals->table, "-");
+    table_add(totals->table, "%s", cell_bytes(row, "limit_bytes", limit));
+    table_add(totals->table, "%s", limiter_of(row, by));
+    table_add(totals->table, "-");
+    table_add(totals->table, "-");
+    table_add(totals->table, "%s", cell_bytes(row, "used_bytes", used));
 }
 
-/* The time or the threads of one device: in use is what the account's clients request. */
-static void add_share(struct table *table, const char *whose, const char *what, const json_t *row)
+/* The sample says of which user a client is, and not of which groups. */
+static const char *use_cell(const struct totals *totals, const json_t *row, bool threads,
+                            char cell[CELL_BYTES])
 {
-    char request[CELL_BYTES], limit[CELL_BYTES], by[CELL_BYTES], used[CELL_BYTES];
-    char clients[CELL_BYTES];
-    table_add(table, "%s", whose);
-    table_add(table, "%s", what);
-    table_add(table, "%s", cell_percent(row, "request_percent", request));
-    table_add(table, "%s", cell_percent(row, "limit_percent", limit));
-    table_add(table, "%s", limiter_of(row, by));
-    table_add(table, "%s of %s clients", cell_percent(row, "clients_request_percent", used),
-              cell_integer(row, "clients", clients));
+    const json_t *user = json_object_get(totals->of, "user");
+    struct sample_use use = {-1, -1};
+    if (totals->sample && user)
+        use = sample_user_use(totals->sample, user, json_object_get(row, "gpu"));
+    if (use.time < 0)
+        strcpy(cell, "-");
+    else if (threads)
+        snprintf(cell, CELL_BYTES, "%.0f SMs", use.multiprocessors);
+    else
+        snprintf(cell, CELL_BYTES, "%.0f %%", use.time * 100);
+    return cell;
 }
 
-static void
-add_totals(struct table *table, const char *whose, const json_t *total, const char *resource,
-           void (*add)(struct table *table, const char *whose, const char *what, const json_t *row))
+/* The time or the threads of one device. */
+static void add_share(const struct totals *totals, const char *what, const json_t *row,
+                      bool threads)
 {
+    char cell[CELL_BYTES];
+    table_add(totals->table, "%s", totals->owner);
+    table_add(totals->table, "%s", what);
+    table_add(totals->table, "%s", cell_percent(row, "request_percent", cell));
+    table_add(totals->table, "%s", cell_percent(row, "limit_percent", cell));
+    table_add(totals->table, "%s", limiter_of(row, cell));
+    table_add(totals->table, "%s", cell_integer(row, "clients", cell));
+    table_add(totals->table, "%s", cell_percent(row, "clients_request_percent", cell));
+    table_add(totals->table, "%s", use_cell(totals, row, threads, cell));
+}
+
+static void add_totals(const struct totals *totals, enum resource resource)
+{
+    const struct allowance_resource *about = allowance_resource(resource);
     char number[CELL_BYTES], what[CELL_BYTES + 24];
-    const json_t *list = json_object_get(total, resource), *row;
+    const json_t *list = json_object_get(totals->of, about->name), *row;
     for (size_t i = 0; (row = json_array_get(list, i)); i++) {
-        snprintf(what, sizeof what, "%s of GPU %s", resource, cell_integer(row, "gpu", number));
-        add(table, whose, what, row);
+        snprintf(what, sizeof what, "%s of GPU %s", about->name, cell_integer(row, "gpu", number));
+        if (about->by_worker)
+            add_share(totals, what, row, resource == RESOURCE_THREADS);
+        else
+            add_total(totals, what, row);
     }
 }
 
-void show_total(FILE *out, const json_t *answer, struct table_look look)
+void show_total(FILE *out, const json_t *answer, const struct sample *sample,
+                struct table_look look)
 {
-    static const char *const headings[] = {"ALL CLIENTS OF", "IN TOTAL",   ">REQUEST",
-                                           ">LIMIT",         "LIMITED BY", ">USED"};
+    static const char *const headings[] = {"ALL CLIENTS OF", "IN TOTAL", ">REQUEST",      ">LIMIT",
+                                           "LIMITED BY",     ">CLIENTS", ">THEY REQUEST", ">USED"};
     const json_t *total = json_object_get(answer, "total");
     const bool cgroup = json_object_get(total, "cgroup") != NULL;
     const char *kind = cgroup ? "cgroup" : json_object_get(total, "group") ? "group" : "user";
-    char whose[CELL_BYTES + 8], name[CELL_BYTES];
-    struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
-    if (!table)
+    char name[CELL_BYTES];
+    struct totals totals = {.of = total,
+                            .sample = sample,
+                            .table = table_new(headings, sizeof headings / sizeof headings[0], 1)};
+    if (!totals.table)
         return;
-    snprintf(whose, sizeof whose, "%s %s", kind,
+    snprintf(totals.owner, sizeof totals.owner, "%s %s", kind,
              cgroup ? cell_text(total, kind, name) : cell_integer(total, kind, name));
-    add_totals(table, whose, total, "threads", add_share);
-    add_totals(table, whose, total, "time", add_share);
+    add_totals(&totals, RESOURCE_THREADS);
+    add_totals(&totals, RESOURCE_TIME);
     if (!cgroup) {
-        add_totals(table, whose, total, "memory", add_total);
-        add_total(table, whose, "pinned host memory", json_object_get(total, "host_memory"));
+        add_totals(&totals, RESOURCE_MEMORY);
+        add_total(&totals, "pinned host memory", json_object_get(total, "host_memory"));
     }
-    table_print(table, out, look);
-    table_free(table);
+    table_print(totals.table, out, look);
+    table_free(totals.table);
 }
 
 struct table_look show_look(FILE *out, const char *no_color, const char *term)

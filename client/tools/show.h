@@ -22,8 +22,10 @@ void show_status(FILE *out, const json_t *answer, const struct sample *sample,
                  struct table_look look);
 void show_clients(FILE *out, const json_t *answer, struct table_look look);
 void show_limits(FILE *out, const json_t *answer, struct table_look look);
-/* Prints the totals of a user, a group or a control group. */
-void show_total(FILE *out, const json_t *answer, struct table_look look);
+/* Prints the totals of a user, a group or a control group. sample: for the time and the
+ * multiprocessors that a user's clients use now; NULL: these are not known. */
+void show_total(FILE *out, const json_t *answer, const struct sample *sample,
+                struct table_look look);
 void show_gpus(FILE *out, const json_t *answer, struct table_look look);
 
 /* Decides how tables look on this stream. no_color and term: the values of $NO_COLOR and $TERM,

@@ -72,6 +72,29 @@ static void shares_of_devices(void **state)
     sample_free(&sample);
 }
 
+/* Clients 1 and 2 are of user 7. */
+static void use_of_users(void **state)
+{
+    (void)state;
+    static const struct {
+        int user, device;
+        double time, multiprocessors;
+    } rows[] = {{7, 0, 1, 24}, {8, 2, 1, 64}, {8, 1, -1, -1}, {9, 0, 0, 0}};
+    struct sample sample = {parse(before), parse(after)};
+    json_t *clients = json_object_get(sample.after, "clients"), *row;
+    for (size_t i = 0; (row = json_array_get(clients, i)); i++)
+        json_object_set_new(row, "uid", json_integer(i < 2 ? 7 : 8));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_t *user = json_integer(rows[i].user), *device = json_integer(rows[i].device);
+        struct sample_use use = sample_user_use(&sample, user, device);
+        assert_float_equal(use.time, rows[i].time, 1e-9);
+        assert_float_equal(use.multiprocessors, rows[i].multiprocessors, 1e-9);
+        json_decref(user);
+        json_decref(device);
+    }
+    sample_free(&sample);
+}
+
 static void nothing_is_known_without_answers(void **state)
 {
     (void)state;
@@ -87,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_of_clients),
         cmocka_unit_test(shares_of_devices),
+        cmocka_unit_test(use_of_users),
         cmocka_unit_test(nothing_is_known_without_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
