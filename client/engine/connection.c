@@ -230,6 +230,23 @@ gpushare_error connection_limits(gpushare_connection *connection, struct gpushar
     return GPUSHARE_SUCCESS;
 }
 
+/* The minor version of the protocol that has owners_query. */
+enum { OWNERS_SINCE = 2 };
+
+gpushare_error connection_owners(gpushare_connection *connection, struct proto_owners *owners)
+{
+    struct proto_owners answer = {0};
+    struct session_call call = {.request = PROTO_OWNERS_QUERY,
+                                .reply = PROTO_OWNERS,
+                                .reply_body = &answer,
+                                .reply_bytes = sizeof answer};
+    gpushare_error error =
+        connection->server_minor < OWNERS_SINCE ? 0 : connection_call(connection, &call);
+    if (!error)
+        *owners = answer;
+    return error;
+}
+
 gpushare_error connection_load_wait(gpushare_connection *connection,
                                     struct gpushare_load_wait *wait)
 {

@@ -112,6 +112,10 @@ void connection_device(const gpushare_connection *connection, struct gpushare_de
  * only. */
 gpushare_error connection_limits(gpushare_connection *connection, struct gpushare_limits *limits);
 
+/* Asks the server which limits hold for this client beside its own. An older server is not asked,
+ * and *owners is all zero. Written whole, on success only. */
+gpushare_error connection_owners(gpushare_connection *connection, struct proto_owners *owners);
+
 /* Asks the server for whom module loads wait. *wait is written whole, on success only. */
 gpushare_error connection_load_wait(gpushare_connection *connection,
                                     struct gpushare_load_wait *wait);

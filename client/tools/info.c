@@ -3,7 +3,9 @@
 #include "client/tools/info.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "client/engine/connection.h"
 #include "client/session/limit_members.h"
 #include "client/tools/table.h"
 #include "common/units.h"
@@ -18,6 +20,7 @@ gpushare_error info_collect(struct info *info, const char *socket, uint32_t devi
     info->device = (struct gpushare_device){.size = sizeof info->device};
     info->limits = (struct gpushare_limits){.size = sizeof info->limits};
     info->wait = (struct gpushare_load_wait){.size = sizeof info->wait};
+    info->owners = (struct proto_owners){0};
     gpushare_error error = gpushare_device_count(&options, &info->devices);
     if (error == GPUSHARE_SUCCESS)
         error = gpushare_device_query(&options, &info->device);
@@ -27,6 +30,8 @@ gpushare_error info_collect(struct info *info, const char *socket, uint32_t devi
         error = gpushare_limits(connection, &info->limits);
     if (error == GPUSHARE_SUCCESS)
         error = gpushare_load_wait(connection, &info->wait);
+    if (error == GPUSHARE_SUCCESS)
+        error = connection_owners(connection, &info->owners);
     gpushare_close(&connection);
     return error;
 }
@@ -166,6 +171,60 @@ static void add_limits(struct table *table, const struct info *info)
     table_add(table, "%u", limits->streams);
 }
 
+/* A request and a limit of an owner: "25 to 50 %", "50 %" for a limit alone, "-" for neither. */
+static void add_owner_share(struct table *table, uint32_t request, uint32_t limit)
+{
+    char least[UNITS_TEXT], most[UNITS_TEXT];
+    units_format_percentage(request, least);
+    units_format_percentage(limit, most);
+    if (request && limit < ALLOWANCE_WHOLE)
+        table_add(table, "%s to %s %%", least, most);
+    else if (request)
+        table_add(table, "%s %% to any", least);
+    else if (limit < ALLOWANCE_WHOLE)
+        table_add(table, "%s %%", most);
+    else
+        table_add(table, "-");
+}
+
+static void add_owner_memory(struct table *table, uint64_t used, uint64_t limit)
+{
+    char has[UNITS_TEXT], most[UNITS_TEXT];
+    if (limit == PROTO_UNSET)
+        table_add(table, "-");
+    else
+        table_add(table, "%s of %s", units_format_bytes(used, has),
+                  units_format_bytes(limit, most));
+}
+
+/* Limits that all clients of an owner share with this one. */
+static void show_owners(const struct info *info, FILE *out, struct table_look look)
+{
+    static const char *const headings[] = {"ALL CLIENTS OF", "ACCOUNT", ">TIME",
+                                           ">THREADS",       ">MEMORY", ">HOST MEMORY"};
+    const struct proto_owners *owners = &info->owners;
+    fprintf(out, "\nprofiles that hold for this client: %s\n",
+            owners->profiles[0] ? owners->profiles : "none");
+    struct table *table =
+        owners->count ? table_new(headings, sizeof headings / sizeof headings[0], 1) : NULL;
+    if (!table)
+        return;
+    fputs("\nlimits that hold for all clients of these together:\n", out);
+    for (uint32_t i = 0; i < owners->count; i++) {
+        const struct proto_owner *owner = &owners->owners[i];
+        table_add(table, "%s", owner->name);
+        table_add(table, "%s", owner->scheduled ? "this client's" : "-");
+        add_owner_share(table, owner->time_request, owner->time_limit);
+        add_owner_share(table, owner->threads_request, owner->threads_limit);
+        add_owner_memory(table, owner->memory_used, owner->memory_limit);
+        add_owner_memory(table, owner->host_memory_used, owner->host_memory_limit);
+    }
+    table_print(table, out, look);
+    table_free(table);
+    if (owners->more)
+        fputs("and others, which are not shown\n", out);
+}
+
 void info_show(const struct info *info, FILE *out, struct table_look look)
 {
     static const char *const headings[] = {"LIMIT", ">ASKED", "BY", ">GRANTED"};
@@ -176,6 +235,7 @@ void info_show(const struct info *info, FILE *out, struct table_look look)
     add_limits(table, info);
     table_print(table, out, look);
     table_free(table);
+    show_owners(info, out, look);
     if (info->wait.client)
         fprintf(out, "\n%s\n", info->wait.text);
     if (info->wish.visible.listed)
@@ -278,12 +338,56 @@ static json_t *wait_json(const struct gpushare_load_wait *wait)
                      text_or_null(true, wait->text));
 }
 
+static json_t *share_or_null(uint32_t share, uint32_t unset)
+{
+    return share == unset ? json_null() : json_real((double)share / 100);
+}
+
+static json_t *bytes_or_null(uint64_t bytes, uint64_t limit)
+{
+    return limit == PROTO_UNSET ? json_null() : json_integer((json_int_t)bytes);
+}
+
+static json_t *owner_json(const struct proto_owner *owner)
+{
+    return json_pack(
+        "{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+        text_or_null(true, owner->name), "scheduled", (int)owner->scheduled, "time_request_percent",
+        share_or_null(owner->time_request, 0), "time_limit_percent",
+        share_or_null(owner->time_limit, ALLOWANCE_WHOLE), "threads_request_percent",
+        share_or_null(owner->threads_request, 0), "threads_limit_percent",
+        share_or_null(owner->threads_limit, ALLOWANCE_WHOLE), "memory_limit_bytes",
+        bytes_or_null(owner->memory_limit, owner->memory_limit), "memory_used_bytes",
+        bytes_or_null(owner->memory_used, owner->memory_limit), "host_memory_limit_bytes",
+        bytes_or_null(owner->host_memory_limit, owner->host_memory_limit), "host_memory_used_bytes",
+        bytes_or_null(owner->host_memory_used, owner->host_memory_limit));
+}
+
+static json_t *owners_json(const struct proto_owners *owners)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < owners->count; i++)
+        json_array_append_new(list, owner_json(&owners->owners[i]));
+    return list;
+}
+
+static json_t *profiles_json(const char *names)
+{
+    json_t *list = json_array();
+    for (size_t length; *names; names += length + strspn(names + length, ", ")) {
+        length = strcspn(names, ",");
+        json_array_append_new(list, json_stringn(names, length));
+    }
+    return list;
+}
+
 json_t *info_json(const struct info *info)
 {
-    return json_pack("{s:i, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "schema_version", 2, "ok", 1,
-                     "library_version", gpushare_version_text(), "kernel_isolation", "none",
-                     "visible_devices", (json_int_t)info->devices, "visible_by",
-                     text_or_null(true, info->wish.visible_from), "device",
+    return json_pack("{s:i, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
+                     "schema_version", 2, "ok", 1, "library_version", gpushare_version_text(),
+                     "kernel_isolation", "none", "visible_devices", (json_int_t)info->devices,
+                     "visible_by", text_or_null(true, info->wish.visible_from), "device",
                      device_json(&info->device), "limits", limits_json(info), "loads_wait_for",
-                     wait_json(&info->wait));
+                     wait_json(&info->wait), "profiles", profiles_json(info->owners.profiles),
+                     "owners", owners_json(&info->owners), "more_owners", (int)info->owners.more);
 }

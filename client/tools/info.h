@@ -15,6 +15,7 @@
 #include "client/gpushare.h"
 #include "client/tools/table.h"
 #include "common/limits/limits.h"
+#include "protocol.h"
 
 struct info {
     struct limits_wish wish;
@@ -22,6 +23,7 @@ struct info {
     struct gpushare_device device;
     struct gpushare_limits limits;
     struct gpushare_load_wait wait;
+    struct proto_owners owners; /* whose limits hold beside its own */
 };
 
 /*

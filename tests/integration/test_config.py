@@ -497,6 +497,20 @@ class Reload(Case):
                 with self.assertRaisesRegex(RuntimeError, "device memory limit"):
                     client.ask("memory_alloc", count=4 * MIB)
 
+    def test_info_names_the_profiles_and_the_owners_of_totals(self):
+        with self.configured("profiles: {small: {memory: {limit: 32M}}, own: {priority: 1}}\nrules: [{profile: small}]\n"
+                             "users: [{memory: {limit: 48M}, time: {request: 25%, limit: 50%}}]\n") as it:
+            answer = json.loads(it.server.info("--json", GPUSHARE_PROFILE="own").stdout)
+            json_check.check("gpushare-info", answer)
+            self.assertEqual((answer["profiles"], answer["more_owners"]), (["small", "own"], False))
+            self.assertEqual(answer["owners"], [
+                {"name": f"user {os.getuid()}", "scheduled": True, "time_request_percent": 25, "time_limit_percent": 50,
+                 "threads_request_percent": None, "threads_limit_percent": None, "memory_limit_bytes": 48 * MIB,
+                 "memory_used_bytes": 0, "host_memory_limit_bytes": None, "host_memory_used_bytes": None}])
+            text = it.server.info().stdout
+            self.assertIn("profiles that hold for this client: small\n", text)
+            self.assertRegex(text, rf"user {os.getuid()} +this client's +25 to 50 % +- +0 B of 48 MiB +-\n")
+
     @CHANGES
     def test_a_new_file_changes_only_the_values_that_differ(self):
         text = "clients:\n  threads: {limit: %s}\n  memory: {limit: %s}\n  priority: %u\n"

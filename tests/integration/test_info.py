@@ -28,6 +28,10 @@ class Info(WithServer):
         limits = answer["limits"]
         self.assertEqual([limits[name]["limit"]["asked_by"] for name in ("threads", "time", "memory", "host_memory")], [None] * 4)
         self.assertIsNone(limits["priority"]["asked_by"])
+        self.assertEqual((answer["profiles"], answer["more_owners"]), ([], False))
+        self.assertEqual([(owner["name"], owner["scheduled"], owner["time_limit_percent"]) for owner in answer["owners"]],
+                         [(f"user {os.getuid()}", True, None)])
+        self.assertIn("profiles that hold for this client: none\n", self.info().stdout)
         with self.attached() as (_, told):
             self.assertEqual((limits["memory"]["limit"]["granted_bytes"], limits["host_memory"]["limit"]["granted_bytes"],
                               limits["streams"], limits["threads"]["multiprocessors"]),

@@ -3,6 +3,7 @@
 #include "server/supervisor/config/rules.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/limits/limits.h"
@@ -106,14 +107,19 @@ static void rule_apply(struct allowance *to, const struct allowance *by, bool ce
     allowance_tighten(to, &limits);
 }
 
+static bool rule_applies(const struct config_rule *rule, const struct config_who *who)
+{
+    return rule_fits(&rule->match, who, true) &&
+           !(rule->excepts && rule_fits(&rule->except, who, false));
+}
+
 int config_rules_choose(const struct config *config, uint32_t device, const struct config_who *who,
                         struct allowance *limits)
 {
     *limits = config->ceilings[device];
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct config_rule *rule = &config->rules[i];
-        if (!rule_fits(&rule->match, who, true) ||
-            (rule->excepts && rule_fits(&rule->except, who, false)))
+        if (!rule_applies(rule, who))
             continue;
         bool certain = rule_fits(&rule->match, who, false);
         rule_apply(limits, &rule->limits, certain);
@@ -127,6 +133,32 @@ int config_rules_choose(const struct config *config, uint32_t device, const stru
         return -ENOENT;
     allowance_tighten(limits, &profile->limits);
     return 0;
+}
+
+/* Once each, whether several rules name it or the client asks for it too. */
+static void add_profile(const struct config *config, uint32_t profile, bool *named, char *text,
+                        size_t bytes)
+{
+    const size_t used = strlen(text);
+    if (profile == CONFIG_NO_PROFILE || named[profile])
+        return;
+    named[profile] = true;
+    snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", config->profiles[profile].name);
+}
+
+char *config_rules_profiles(const struct config *config, const struct config_who *who, char *text,
+                            size_t bytes)
+{
+    bool named[CONFIG_PROFILES_MAX] = {false};
+    text[0] = '\0';
+    for (size_t i = 0; i < config->rule_count; i++)
+        if (rule_applies(&config->rules[i], who))
+            add_profile(config, config->rules[i].profile, named, text, bytes);
+    const struct config_profile *asked =
+        *who->profile ? config_find_profile(config, who->profile) : NULL;
+    if (asked)
+        add_profile(config, (uint32_t)(asked - config->profiles), named, text, bytes);
+    return text;
 }
 
 bool config_rules_per_client(const struct config *config, const struct config_who *who)

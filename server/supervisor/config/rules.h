@@ -42,6 +42,11 @@ bool config_rules_pattern_fits(const char *pattern, const char *text, bool whole
 int config_rules_choose(const struct config *config, uint32_t device, const struct config_who *who,
                         struct allowance *limits);
 
+/* Writes the names of the profiles that hold for a client: those of the rules that apply to it, and
+ * the one that it asks for. ", " between two; cut to fit. Returns text. */
+char *config_rules_profiles(const struct config *config, const struct config_who *who, char *text,
+                            size_t bytes);
+
 /* Whether the client is to be an account of its own: a rule that is certain to be meant for it says
  * so. */
 bool config_rules_per_client(const struct config *config, const struct config_who *who);

@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "server/supervisor/session/life/attach.h"
+#include "server/supervisor/session/life/owners.h"
 #include "server/supervisor/session/life/end.h"
 #include "server/supervisor/session/owned/forward.h"
 #include "server/supervisor/session/owned/host.h"
@@ -60,6 +61,7 @@ static const struct row {
     {PROTO_ATTACH, attach_handle},
     {PROTO_WINDOW_MOVE, session_attach_move},
     {PROTO_LIMITS_QUERY, session_limits_query},
+    {PROTO_OWNERS_QUERY, session_owners_query},
     {PROTO_LOAD_WAIT_QUERY, session_load_wait_query},
     {PROTO_MEMORY_ALLOC, session_memory_alloc},
     {PROTO_MEMORY_FREE, session_memory_free},

@@ -295,7 +295,7 @@ void session_attach_restore(struct session *session, worker_link_reply *answered
     session_send_restoring(session, &message, answered);
 }
 
-static struct config_who who_attaches(const struct session *session)
+struct config_who session_attach_who(const struct session *session)
 {
     const struct identity *identity = &session->identity;
     return (struct config_who){.identified = identity->known,
@@ -311,7 +311,7 @@ unsigned session_attach_accounts(const struct session *session, const struct con
                                  const struct total_overrides *overrides,
                                  struct client_accounts *accounts)
 {
-    const struct config_who who = who_attaches(session);
+    const struct config_who who = session_attach_who(session);
     return client_accounts_choose(accounts, overrides, config, &who, session->number,
                                   &session->server->cache.key);
 }
@@ -320,7 +320,7 @@ int session_attach_grant(const struct session *session, const struct config *con
                          const struct device *device, const struct allowance *wish,
                          struct grant *grant)
 {
-    const struct config_who who = who_attaches(session);
+    const struct config_who who = session_attach_who(session);
     return admission_choose(&device->admission, config, device->index, &who, &device->info, wish,
                             grant);
 }

@@ -37,6 +37,9 @@ int session_attach_grant(const struct session *session, const struct config *con
                          const struct device *device, const struct allowance *wish,
                          struct grant *grant);
 
+/* The client, as the rules of a configuration see it. Its texts stay the session's. */
+struct config_who session_attach_who(const struct session *session);
+
 /* Chooses the accounts that a client would count in under a configuration (NULL: without one) and
  * these overrides. Returns as client_accounts_choose does. */
 unsigned session_attach_accounts(const struct session *session, const struct config *config,
