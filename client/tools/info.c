@@ -203,8 +203,10 @@ static void show_owners(const struct info *info, FILE *out, struct table_look lo
     static const char *const headings[] = {"ALL CLIENTS OF", "ACCOUNT", ">TIME",
                                            ">THREADS",       ">MEMORY", ">HOST MEMORY"};
     const struct proto_owners *owners = &info->owners;
-    fprintf(out, "\nprofiles that hold for this client: %s\n",
-            owners->profiles[0] ? owners->profiles : "none");
+    char profiles[sizeof owners->profiles];
+    snprintf(profiles, sizeof profiles, "%s", owners->profiles);
+    table_clean(profiles);
+    fprintf(out, "\nprofiles that hold for this client: %s\n", profiles[0] ? profiles : "none");
     struct table *table =
         owners->count ? table_new(headings, sizeof headings / sizeof headings[0], 1) : NULL;
     if (!table)
