@@ -33,7 +33,7 @@ void driver_calls_close(struct driver_calls *calls)
 static struct driver_call *first_of(const struct driver_calls *calls, uint32_t client)
 {
     struct driver_call *first;
-    LIST_FOR_EACH (first, &calls->firsts, lane.among_firsts)
+    LIST_FOR_EACH (first, &calls->firsts, chain.among_firsts)
         if (first->caller.client == client)
             break;
     return first;
@@ -42,9 +42,9 @@ static struct driver_call *first_of(const struct driver_calls *calls, uint32_t c
 /* The call was made: the client's next one has its turn behind those of the other clients. */
 static void remove_first(struct driver_calls *calls, struct driver_call *call)
 {
-    struct lane_link *next = lane_leave(&call->lane);
+    struct chain_link *next = chain_leave(&call->chain);
     if (next)
-        container_of(next, struct driver_call, lane)->turn = ++calls->turn;
+        container_of(next, struct driver_call, chain)->turn = ++calls->turn;
 }
 
 static bool is_due(const struct driver_calls *calls, const struct driver_call *call, uint64_t now)
@@ -57,7 +57,7 @@ static uint64_t next_due(const struct driver_calls *calls)
 {
     uint64_t next = NEVER;
     const struct driver_call *call;
-    LIST_FOR_EACH (call, &calls->firsts, lane.among_firsts)
+    LIST_FOR_EACH (call, &calls->firsts, chain.among_firsts)
         next = min(next, call->not_before);
     return next;
 }
@@ -69,7 +69,7 @@ static struct driver_call *choose_call(struct driver_calls *calls)
     struct driver_call *best = NULL;
     uint64_t now = clock_now();
     struct driver_call *call;
-    LIST_FOR_EACH (call, &calls->firsts, lane.among_firsts) {
+    LIST_FOR_EACH (call, &calls->firsts, chain.among_firsts) {
         if (!is_due(calls, call, now))
             continue;
         uint64_t owner = owner_turns_last(&calls->owners, call->caller.owner);
@@ -90,7 +90,7 @@ void driver_calls_leave(struct driver_calls *calls, struct driver_call *call)
     pthread_mutex_lock(&calls->lock);
     struct driver_call *first = first_of(calls, call->caller.client);
     call->turn = ++calls->turn;
-    lane_join(&calls->firsts, first ? &first->lane : NULL, &call->lane);
+    chain_join(&calls->firsts, first ? &first->chain : NULL, &call->chain);
     pthread_cond_signal(&calls->more);
     pthread_mutex_unlock(&calls->lock);
 }
@@ -98,7 +98,7 @@ void driver_calls_leave(struct driver_calls *calls, struct driver_call *call)
 struct driver_call *driver_calls_collect(struct driver_calls *calls)
 {
     pthread_mutex_lock(&calls->lock);
-    struct driver_call *call = QUEUE_TAKE(&calls->done, struct driver_call, lane.link);
+    struct driver_call *call = QUEUE_TAKE(&calls->done, struct driver_call, chain.link);
     pthread_mutex_unlock(&calls->lock);
     return call;
 }
@@ -117,7 +117,7 @@ bool driver_calls_make_next(struct driver_calls *calls)
         call->turn = ++calls->turn;
     } else {
         remove_first(calls, call);
-        queue_append(&calls->done, &call->lane.link);
+        queue_append(&calls->done, &call->chain.link);
     }
     pthread_mutex_unlock(&calls->lock);
     if (!more)

@@ -26,7 +26,7 @@
 
 #include "common/clock.h"
 #include "common/list.h"
-#include "server/worker/calls/lanes.h"
+#include "server/worker/calls/chains.h"
 #include "server/worker/calls/owner_turns.h"
 #include "server/worker/calls/quiet_calls.h"
 
@@ -40,7 +40,7 @@ struct driver_call {
     /* make may set it: its next step is made no earlier, ns of clock_now. Others go on. */
     uint64_t not_before;
     /* Private: */
-    struct lane_link lane;
+    struct chain_link chain;
     uint64_t turn; /* when its next step was queued */
 };
 
@@ -48,7 +48,7 @@ struct driver_calls {
     struct wake *wake;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    struct list firsts; /* of lanes (lanes.h): the calls of one client */
+    struct list firsts; /* of chains (chains.h): the calls of one client */
     struct queue done;  /* oldest first */
     uint64_t turn;      /* steps that were queued */
     struct owner_turns owners;

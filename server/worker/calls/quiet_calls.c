@@ -30,11 +30,11 @@ void quiet_calls_close(struct quiet_calls *calls)
 
 /* ---- the queue; under the lock ---- */
 
-/* The first call of the lane that this one belongs to; NULL: none is queued. */
+/* The first call of the chain that this one belongs to; NULL: none is queued. */
 static struct quiet_call *first_of(const struct quiet_calls *calls, const struct quiet_call *call)
 {
     struct quiet_call *first;
-    LIST_FOR_EACH (first, &calls->firsts, lane.among_firsts)
+    LIST_FOR_EACH (first, &calls->firsts, chain.among_firsts)
         if (first->claim == call->claim && first->caller.client == call->caller.client &&
             first->caller.owner == call->caller.owner)
             break;
@@ -49,23 +49,23 @@ static void enqueue_call(struct quiet_calls *calls, struct quiet_call *call, enu
     call->turn = ++calls->turn;
     call->over = call->made = false;
     struct quiet_call *first = first_of(calls, call);
-    lane_join(&calls->firsts, first ? &first->lane : NULL, &call->lane);
+    chain_join(&calls->firsts, first ? &first->chain : NULL, &call->chain);
     pthread_cond_signal(&calls->queue_changed);
 }
 
 static void append_done(struct quiet_calls *calls, struct quiet_call *call)
 {
-    queue_append(&calls->done, &call->lane.link);
+    queue_append(&calls->done, &call->chain.link);
 }
 
 /* Takes those out that are to go, of one client, or of all (0). */
 static void sift_calls(struct quiet_calls *calls, uint32_t client,
-                       bool (*goes)(const struct lane_link *call), struct queue *gone)
+                       bool (*goes)(const struct chain_link *call), struct queue *gone)
 {
     struct quiet_call *first;
-    LIST_FOR_EACH (first, &calls->firsts, lane.among_firsts)
+    LIST_FOR_EACH (first, &calls->firsts, chain.among_firsts)
         if (!client || first->caller.client == client)
-            lane_sift(&first->lane, goes, gone);
+            chain_sift(&first->chain, goes, gone);
 }
 
 /* ---- those who leave calls ---- */
@@ -135,19 +135,19 @@ void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool 
 struct quiet_call *quiet_calls_collect(struct quiet_calls *calls)
 {
     pthread_mutex_lock(&calls->lock);
-    struct quiet_call *call = QUEUE_TAKE(&calls->done, struct quiet_call, lane.link);
+    struct quiet_call *call = QUEUE_TAKE(&calls->done, struct quiet_call, chain.link);
     pthread_mutex_unlock(&calls->lock);
     return call;
 }
 
-static bool is_awaited(const struct lane_link *call)
+static bool is_awaited(const struct chain_link *call)
 {
-    return container_of(call, const struct quiet_call, lane)->awaited;
+    return container_of(call, const struct quiet_call, chain)->awaited;
 }
 
-static bool is_droppable(const struct lane_link *call)
+static bool is_droppable(const struct chain_link *call)
 {
-    return container_of(call, const struct quiet_call, lane)->droppable;
+    return container_of(call, const struct quiet_call, chain)->droppable;
 }
 
 /* Of one client, or of all (0): calls lie with those who wait for them, and go with them. Under the
@@ -157,7 +157,7 @@ static void forget_awaited(struct quiet_calls *calls, uint32_t client)
     struct queue gone = {.first = NULL};
     struct quiet_call *call;
     sift_calls(calls, client, is_awaited, &gone);
-    while ((call = QUEUE_TAKE(&gone, struct quiet_call, lane.link)))
+    while ((call = QUEUE_TAKE(&gone, struct quiet_call, chain.link)))
         call->over = true;
     pthread_cond_broadcast(&calls->over);
 }
@@ -169,7 +169,7 @@ static bool drop_deferred(struct quiet_calls *calls, uint32_t client)
     struct quiet_call *call;
     sift_calls(calls, client, is_droppable, &gone);
     bool any = !queue_is_empty(&gone);
-    while ((call = QUEUE_TAKE(&gone, struct quiet_call, lane.link))) {
+    while ((call = QUEUE_TAKE(&gone, struct quiet_call, chain.link))) {
         call->over = true;
         append_done(calls, call);
     }
@@ -193,7 +193,7 @@ bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client)
     bool waits = false;
     pthread_mutex_lock(&calls->lock);
     const struct quiet_call *call;
-    LIST_FOR_EACH (call, &calls->firsts, lane.among_firsts)
+    LIST_FOR_EACH (call, &calls->firsts, chain.among_firsts)
         waits |= call->caller.client == client && call->asks_at <= now;
     pthread_mutex_unlock(&calls->lock);
     return waits;
@@ -229,7 +229,7 @@ void quiet_calls_look(struct quiet_calls *calls, uint64_t now, struct quiet_call
     *view = (struct quiet_calls_view){.asks_next = UINT64_MAX};
     pthread_mutex_lock(&calls->lock);
     const struct quiet_call *call, *oldest = NULL;
-    LIST_FOR_EACH (call, &calls->firsts, lane.among_firsts) {
+    LIST_FOR_EACH (call, &calls->firsts, chain.among_firsts) {
         view->any = true;
         if (!oldest || call->turn < oldest->turn)
             oldest = call;
@@ -251,7 +251,7 @@ void quiet_calls_each_asking(struct quiet_calls *calls, uint64_t now,
 {
     pthread_mutex_lock(&calls->lock);
     const struct quiet_call *call;
-    LIST_FOR_EACH (call, &calls->firsts, lane.among_firsts)
+    LIST_FOR_EACH (call, &calls->firsts, chain.among_firsts)
         if (call->asks_at <= now)
             see(context, &call->caller, call->asks_at);
     pthread_mutex_unlock(&calls->lock);
@@ -290,12 +290,12 @@ static bool goes_before(const struct quiet_calls *calls, const struct quiet_call
 static struct quiet_call *take_next(struct quiet_calls *calls, uint64_t now)
 {
     struct quiet_call *first, *call = NULL;
-    LIST_FOR_EACH (first, &calls->firsts, lane.among_firsts)
+    LIST_FOR_EACH (first, &calls->firsts, chain.among_firsts)
         if (!call || goes_before(calls, first, call, now))
             call = first;
     if (!call)
         return NULL;
-    lane_leave(&call->lane);
+    chain_leave(&call->chain);
     owner_turns_take(&calls->owners, call->caller.owner);
     return call;
 }
@@ -337,9 +337,9 @@ void quiet_calls_make_rest(struct quiet_calls *calls)
 {
     for (;;) {
         pthread_mutex_lock(&calls->lock);
-        struct quiet_call *call = LIST_FIRST(&calls->firsts, struct quiet_call, lane.among_firsts);
+        struct quiet_call *call = LIST_FIRST(&calls->firsts, struct quiet_call, chain.among_firsts);
         if (call)
-            lane_leave(&call->lane);
+            chain_leave(&call->chain);
         pthread_mutex_unlock(&calls->lock);
         if (!call)
             return;

@@ -20,7 +20,7 @@
 
 #include "common/clock.h"
 #include "common/list.h"
-#include "server/worker/calls/lanes.h"
+#include "server/worker/calls/chains.h"
 #include "server/worker/calls/owner_turns.h"
 
 /* A call that nobody waits for asks for a window by itself after so long: charges hang on it. */
@@ -55,7 +55,7 @@ struct quiet_call {
     bool patient;   /* of a deferred call: it rides along, and never asks for a window */
     bool droppable; /* deferred, and not made for a client that leaves */
     /* Private: */
-    struct lane_link lane;
+    struct chain_link chain;
     enum quiet_claim claim;
     uint64_t turn;    /* when it was queued */
     uint64_t asks_at; /* ns: from then on it may ask for a window; UINT64_MAX: never */
@@ -68,7 +68,7 @@ struct quiet_calls {
     pthread_mutex_t lock;
     pthread_cond_t queue_changed; /* for the driver thread */
     pthread_cond_t over;          /* for those who wait: a call was made, or a window ended */
-    struct list firsts;           /* of lanes (lanes.h): the calls of one client and one claim */
+    struct list firsts;           /* of chains (chains.h): the calls of one client and one claim */
     struct queue done;            /* oldest first */
     uint64_t turn;                /* calls that were queued */
     struct owner_turns owners;
