@@ -343,7 +343,7 @@
     X(submitter_thread, SERVER_RESOURCES, \
       "the submitter thread could not be started: %s") \
     X(sm_groups_split, UNKNOWN, \
-      "the worker can't use the division of the multiprocessors: %u groups of %u and one of %u") \
+      "the worker can't use the division of the multiprocessors: %u SM groups of %u and one of %u") \
     X(control_doorbell, SERVER_RESOURCES, \
       "the control thread's doorbell could not be made: %s") \
     X(client_memory_unsealed, SERVER_RESOURCES, \
@@ -551,15 +551,15 @@
       "the %s of this request that makes %s, more than 100 %%: nothing is left to ask for " \
       "until one of them has left, or an administrator lowers its request") \
     X(threads_overcommitted, NO_ROOM, \
-      "threads: the requests of others (%u) have %u of the device's %u groups of %u " \
+      "threads: the requests of others (%u) have %u of the device's %u SM groups of %u " \
       "multiprocessors of their own; with the %u of this request that makes %u: ask for %u at " \
       "most, which is %s %%, or an administrator can lower another request") \
     X(threads_overcommitted_whole, NO_ROOM, \
-      "threads: the requests of others (%u) have %u of the device's %u groups of %u " \
+      "threads: the requests of others (%u) have %u of the device's %u SM groups of %u " \
       "multiprocessors of their own; with the %u of this request that makes %u: nothing is left " \
       "to ask for; an administrator can lower another request") \
     X(threads_account_overcommitted, NO_ROOM, \
-      "threads: other clients of the account (%u) have %u of its %u groups of %u " \
+      "threads: other clients of the account (%u) have %u of its %u SM groups of %u " \
       "multiprocessors of their own; with the %u of this request that makes %u: ask for less, or " \
       "an administrator can lower another request") \
     X(threads_account_too_few, NO_ROOM, \

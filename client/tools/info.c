@@ -131,7 +131,7 @@ static void show_device(const struct info *info, FILE *out)
     fprintf(out, "%s, %s, %u multiprocessors", limits_format_uuid(device->uuid, uuid),
             units_format_bytes(device->memory, text), device->multiprocessors);
     if (device->partition_multiprocessors)
-        fprintf(out, " in partitions of %u\n", device->partition_multiprocessors);
+        fprintf(out, " in SM groups of %u\n", device->partition_multiprocessors);
     else
         fputs(" (its driver offers no partitions)\n", out);
     fprintf(out, "isolation between clients' kernels: none yet (one address space)\n");

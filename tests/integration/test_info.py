@@ -64,7 +64,7 @@ class Info(WithServer):
         limits = answer["limits"]
         self.assertEqual(limits["threads"]["limit"], {"asked_percent": 25, "asked_by": "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
                                                       "granted_percent": 25})
-        # Rounded down to whole partitions of the device.
+        # Rounded down to whole SM groups of the device.
         device = answer["device"]
         sm_group = device["partition_multiprocessors"]
         self.assertEqual(limits["threads"]["multiprocessors"], device["multiprocessors"] // 4 // sm_group * sm_group)

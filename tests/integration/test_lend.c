@@ -284,7 +284,7 @@ static void requests_for_more_than_there_is_are_refused_with_the_arithmetic(void
     gpushare_connection *one, *two = NULL;
     OK(try_connect(server, "60", "60", &one));
     assert_int_equal(try_connect(server, "50", "50", &two), GPUSHARE_ERROR_NO_ROOM);
-    if (!strstr(gpushare_error_text(), "9 of the device's 16 groups of 8 multiprocessors") ||
+    if (!strstr(gpushare_error_text(), "9 of the device's 16 SM groups of 8 multiprocessors") ||
         !strstr(gpushare_error_text(), "with the 8 of this request that makes 17"))
         fail_msg("%s", gpushare_error_text());
     OK(try_connect(server, "40", "50", &two));

@@ -176,15 +176,15 @@ static void sums_are_checked_by_account(void **state)
     assert_int_equal(sm_allocation_add(&allocation, &c, &u, 3000, 3000, &why), 0);
     assert_int_equal(sm_allocation_update(&allocation, &c, 3200, 3200, &why), PROTO_ERROR_NO_ROOM);
     assert_string_equal(
-        why.text, "threads: other clients of the account (1) have 4 of its 8 groups of 8 "
+        why.text, "threads: other clients of the account (1) have 4 of its 8 SM groups of 8 "
                   "multiprocessors of their own; with the 5 of this request that makes 9: ask "
                   "for less, or an administrator can lower another request");
     assert_int_equal(sm_allocation_account_set(&allocation, &u, 4900, PLAN_WHOLE, &why),
                      PROTO_ERROR_NO_ROOM);
     assert_string_equal(why.text,
-                        "threads: clients of the account (2) have 8 groups of 8 multiprocessors "
-                        "of their own; the account would have 7 in total: lower its clients' "
-                        "requests first");
+                        "threads: clients of the account (2) have SM groups of their own (8, of 8 "
+                        "multiprocessors each); the account would have 7 in total: lower its "
+                        "clients' requests first");
     assert_int_equal(u.request, 5000);
     arrive(&b, NULL, 2500, 2500);
     /* Its request counts when it has a client. */
@@ -196,7 +196,7 @@ static void sums_are_checked_by_account(void **state)
                      PROTO_ERROR_NO_ROOM);
     assert_string_equal(
         why.text,
-        "threads: the requests of others (2) have 12 of the device's 16 groups of "
+        "threads: the requests of others (2) have 12 of the device's 16 SM groups of "
         "8 multiprocessors of their own; with the 5 of this request that makes 17: "
         "ask for 4 at most, which is 31.24 %, or an administrator can lower another request");
     /* Without a request of the account, its limit bounds what its clients own. */

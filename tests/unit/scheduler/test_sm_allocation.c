@@ -262,7 +262,7 @@ static void overcommitted_requests_are_refused_with_the_arithmetic(void **state)
                      PROTO_ERROR_NO_ROOM);
     assert_string_equal(
         why.text,
-        "threads: the requests of others (2) have 12 of the device's 16 groups of "
+        "threads: the requests of others (2) have 12 of the device's 16 SM groups of "
         "8 multiprocessors of their own; with the 6 of this request that makes 18: "
         "ask for 4 at most, which is 30.3 %, or an administrator can lower another request");
     assert_false(c.present);

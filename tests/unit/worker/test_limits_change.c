@@ -347,7 +347,7 @@ static void over_committed(uint32_t client, uint32_t request)
     assert_int_equal(harness_error(), PROTO_ERROR_NO_ROOM);
     const struct proto_failed *failed = (const void *)harness.message.body;
     assert_non_null(
-        strstr(failed->text, "the requests of others (1) have 9 of the device's 16 groups"));
+        strstr(failed->text, "the requests of others (1) have 9 of the device's 16 SM groups"));
     assert_non_null(strstr(failed->text, "with the 8 of this request that makes 17"));
 }
 
