@@ -71,14 +71,17 @@ static void run_job(struct worker *worker, struct loader_job *job, const atomic_
                                    .calls = calls,
                                    .caller = &job->caller,
                                    .awaited = &job->text};
+    const struct module_load_target target = {.client = job->client,
+                                              .module = job->module,
+                                              .seat = &seat,
+                                              .global_base = job->global_base,
+                                              .again = job->again};
     if (job->kind == LOADER_CLEAR)
         job->error = client_memory_clear(job->client, calls, job->address, job->count, &job->why);
     else if (job->kind == LOADER_INSPECT)
-        job->error = module_load_inspect(job->client, job->module, &seat, job->fd, job->count,
-                                         &job->needs, &job->why);
+        job->error = module_load_inspect(&target, job->fd, job->count, &job->needs, &job->why);
     else
-        job->error = module_load_make(job->client, job->module, &seat, job->global_base, job->again,
-                                      &job->functions, &job->why);
+        job->error = module_load_make(&target, &job->functions, &job->why);
 }
 
 /* Before the later jobs of its client. Under the lock. */

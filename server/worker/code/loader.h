@@ -42,7 +42,7 @@ struct loader_job {
     uint64_t address; /* LOADER_CLEAR */
     uint64_t count;
     uint64_t global_base;  /* LOADER_LOAD */
-    bool again;            /* LOADER_LOAD: see module_load_make */
+    bool again;            /* LOADER_LOAD: see struct module_load_target */
     bool compiles;         /* it waits until neither its owner nor its text has a process at work */
     struct code_name text; /* then: which */
     /* The result: */

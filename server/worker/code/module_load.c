@@ -29,9 +29,7 @@
 
 /* The reading of an image, and when it has to end. */
 struct reading {
-    const struct client *client;
-    struct client_module *module;
-    const struct code_seat *seat;
+    const struct module_load_target *target;
     uint64_t deadline; /* ns of clock_now */
 };
 
@@ -47,22 +45,23 @@ static uint32_t refuse_text(const struct client *client, const struct client_mod
 static uint32_t ask_reading(void *context, struct error *why)
 {
     const struct reading *reading = context;
-    if (atomic_load_explicit(reading->seat->gone, memory_order_relaxed))
+    const struct module_load_target *target = reading->target;
+    if (atomic_load_explicit(target->seat->gone, memory_order_relaxed))
         error_set(why, MESSAGE(module_given_up));
     else if (clock_now() >= reading->deadline)
-        compiler_refuse_time(reading->seat->compiler, why);
+        compiler_refuse_time(target->seat->compiler, why);
     else
         return 0;
-    return refuse_text(reading->client, reading->module, why);
+    return refuse_text(target->client, target->module, why);
 }
 
 /* Unpacks the image, within the memory and the time that one load may have. The caller ends with
  * end_reading. */
 static uint32_t begin_image(struct reading *reading, struct error *why)
 {
-    struct client_module *module = reading->module;
-    const struct proto_device_info *info = &reading->client->gpu->info;
-    reading->deadline = compiler_deadline(reading->seat->compiler);
+    struct client_module *module = reading->target->module;
+    const struct proto_device_info *info = &reading->target->client->gpu->info;
+    reading->deadline = compiler_deadline(reading->target->seat->compiler);
     return code_image_unpack(&module->image, info->compute_major * 10 + info->compute_minor,
                              module->code_memory->load, why);
 }
@@ -70,7 +69,7 @@ static uint32_t begin_image(struct reading *reading, struct error *why)
 /* If it is PTX, reads its text. *reading must live as long as *rewrite. */
 static uint32_t begin_text(struct reading *reading, struct rewrite **rewrite, struct error *why)
 {
-    const struct client_module *module = reading->module;
+    const struct client_module *module = reading->target->module;
     size_t max = module->code_memory->load;
     *rewrite = NULL;
     if (module->image.kind != CODE_IMAGE_PTX)
@@ -121,11 +120,13 @@ static void say_what_stays(const struct client *client, const struct client_modu
                    rewrite_why_stays(rewrite, stays));
 }
 
-uint32_t module_load_inspect(const struct client *client, struct client_module *module,
-                             const struct code_seat *seat, int fd, uint64_t count,
+uint32_t module_load_inspect(const struct module_load_target *target, int fd, uint64_t count,
                              struct proto_worker_module_needs *needs, struct error *why)
 {
-    struct reading reading = {.client = client, .module = module, .seat = seat};
+    const struct client *client = target->client;
+    struct client_module *module = target->module;
+    const struct code_seat *seat = target->seat;
+    struct reading reading = {.target = target};
     struct rewrite *rewrite;
     struct code_name name = {0};
     *needs = (struct proto_worker_module_needs){0};
@@ -306,14 +307,14 @@ static uint32_t pass_on(struct code_load *load, const struct code_seat *seat, st
     return load->result == CUDA_OK ? 0 : refuse_load(load, why);
 }
 
-static uint32_t load_code(struct client *client, struct client_module *module,
-                          const struct code_seat *seat, const void *code,
+static uint32_t load_code(const struct module_load_target *target, const void *code,
                           const struct rewrite *rewrite, struct error *why)
 {
+    const struct code_seat *seat = target->seat;
     struct made_code made = {.compiled = NULL, .link = {.handle = NULL}};
     struct code_load load = {.call = {.make = make_load, .caller = *seat->caller},
-                             .client = client,
-                             .module = module,
+                             .client = target->client,
+                             .module = target->module,
                              .code = code,
                              .constant = rewrite ? rewrite_constant(rewrite) : NULL,
                              .base = rewrite ? rewrite_base(rewrite) : 0,
@@ -322,7 +323,8 @@ static uint32_t load_code(struct client *client, struct client_module *module,
     if (!error)
         error = pass_on(&load, seat, why);
     if (!error && made.compiled)
-        known_image_loaded(seat->known, module->known, &made.text, rewrite, module->symbols);
+        known_image_loaded(seat->known, target->module->known, &made.text, rewrite,
+                           target->module->symbols);
     release_made(&made);
     return error;
 }
@@ -386,10 +388,14 @@ static uint32_t charge_kept(struct client *client, struct client_module *module,
     return charge_bytes(client, module, kept_bytes(client, module, rewrite), why);
 }
 
-static uint32_t load_rewritten(struct client *client, struct client_module *module,
-                               struct rewrite *rewrite, const struct code_seat *seat, uint64_t base,
-                               bool again, struct error *why)
+static uint32_t load_rewritten(const struct module_load_target *target, struct rewrite *rewrite,
+                               struct error *why)
 {
+    struct client *client = target->client;
+    struct client_module *module = target->module;
+    const struct code_seat *seat = target->seat;
+    const uint64_t base = target->global_base;
+    const bool again = target->again;
     uint64_t bytes = rewrite_global_bytes(rewrite);
     if (!is_place(client, base, bytes))
         return error_set(why, MESSAGE(variables_place), (unsigned long long)base,
@@ -404,7 +410,7 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
     error = module->symbols ? charge_kept(client, module, rewrite, why)
                             : error_set(why, MESSAGE(module_no_memory));
     if (!error)
-        error = load_code(client, module, seat, text, rewrite, why);
+        error = load_code(target, text, rewrite, why);
     compiler_trim(seat->compiler, code_memory_room(module->code_memory));
     free(text);
     if (error)
@@ -423,36 +429,37 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
 }
 
 /* Returns error. */
-static uint32_t undo_load(struct client *client, struct client_module *module,
-                          const struct code_seat *seat, uint32_t error)
+static uint32_t undo_load(const struct module_load_target *target, uint32_t error)
 {
-    struct code_load gone = {
-        .call = {.make = make_unload, .caller = *seat->caller}, .client = client, .module = module};
+    struct code_load gone = {.call = {.make = make_unload, .caller = *target->seat->caller},
+                             .client = target->client,
+                             .module = target->module};
     /* Of a client that leaves meanwhile it goes with the rest. */
-    if (module->handle)
-        quiet_calls_make(seat->calls, &gone.call);
-    client_module_release_code(client, module);
+    if (target->module->handle)
+        quiet_calls_make(target->seat->calls, &gone.call);
+    client_module_release_code(target->client, target->module);
     return error;
 }
 
-static uint32_t load_read(struct client *client, struct client_module *module,
-                          struct rewrite *rewrite, const struct code_seat *seat,
-                          uint64_t global_base, bool again, struct error *why)
+static uint32_t load_read(const struct module_load_target *target, struct rewrite *rewrite,
+                          struct error *why)
 {
     uint32_t error;
     if (rewrite)
-        error = load_rewritten(client, module, rewrite, seat, global_base, again, why);
-    else if (!(error = charge_kept(client, module, NULL, why)))
-        error = load_code(client, module, seat, module->image.bytes, NULL, why);
-    return error ? undo_load(client, module, seat, error) : 0;
+        error = load_rewritten(target, rewrite, why);
+    else if (!(error = charge_kept(target->client, target->module, NULL, why)))
+        error = load_code(target, target->module->image.bytes, NULL, why);
+    return error ? undo_load(target, error) : 0;
 }
 
 /* A module that an earlier worker had, of a text that was read and compiled before. Returns whether
  * that is so; then *error is the load's. */
-static bool load_known(struct client *client, struct client_module *module,
-                       const struct code_seat *seat, uint64_t base, uint32_t *error,
-                       struct error *why)
+static bool load_known(const struct module_load_target *target, uint32_t *error, struct error *why)
 {
+    struct client *client = target->client;
+    struct client_module *module = target->module;
+    const struct code_seat *seat = target->seat;
+    const uint64_t base = target->global_base;
     struct known_code known;
     if (!known_image_code(seat->known, module->known, base, &known))
         return false;
@@ -479,23 +486,23 @@ static bool load_known(struct client *client, struct client_module *module,
         *error = pass_on(&load, seat, why);
     compiled_release(compiled);
     if (*error)
-        undo_load(client, module, seat, *error);
+        undo_load(target, *error);
     return true;
 }
 
-uint32_t module_load_make(struct client *client, struct client_module *module,
-                          const struct code_seat *seat, uint64_t global_base, bool again,
-                          uint32_t *functions, struct error *why)
+uint32_t module_load_make(const struct module_load_target *target, uint32_t *functions,
+                          struct error *why)
 {
-    const struct cuda_driver *cuda = client->gpu->cuda;
-    struct reading reading = {.client = client, .module = module, .seat = seat};
+    struct client_module *module = target->module;
+    const struct cuda_driver *cuda = target->client->gpu->cuda;
+    struct reading reading = {.target = target};
     struct rewrite *rewrite = NULL;
     uint32_t error = 0;
-    bool known = again && load_known(client, module, seat, global_base, &error, why);
+    bool known = target->again && load_known(target, &error, why);
     if (!known)
         error = begin_reading(&reading, &rewrite, why);
     if (!known && !error)
-        error = load_read(client, module, rewrite, seat, global_base, again, why);
+        error = load_read(target, rewrite, why);
     /* If the driver can't say the layout of parameters, the cubin has to: its bytes are kept. */
     bool wanted = !error && !known && !rewrite && !cuda->cuFuncGetParamInfo;
     if (!wanted)

@@ -31,26 +31,32 @@ struct code_seat {
     struct code_name *awaited; /* MODULE_LOAD_LATER: the text; the caller's */
 };
 
+/* What is loaded, for whom and where. */
+struct module_load_target {
+    struct client *client;
+    struct client_module *module;
+    const struct code_seat *seat;
+    uint64_t global_base; /* of its variables, in the client's memory; for module_load_make */
+    bool again; /* likewise: an earlier worker had loaded it, and variables keep their values */
+};
+
 /* From module_load_make, without a sentence: nothing was loaded, since the caller's owner has
  * another text at the compiler, or another owner has the same one there. */
 #define MODULE_LOAD_LATER UINT32_MAX
 
 /* Reads an image of `count` bytes from fd, which stays the caller's, and says what memory its
  * variables need. */
-uint32_t module_load_inspect(const struct client *client, struct client_module *module,
-                             const struct code_seat *seat, int fd, uint64_t count,
+uint32_t module_load_inspect(const struct module_load_target *target, int fd, uint64_t count,
                              struct proto_worker_module_needs *needs, struct error *why);
 
 /*
- * Loads an inspected module, with its variables at global_base in the client's memory. again: an
- * earlier worker had loaded it, and the variables keep the values that they have. *functions
- * becomes the number of kernels, or 0 if the driver can't say.
+ * Loads an inspected module. *functions becomes the number of kernels, or 0 if the driver can't
+ * say.
  *
  * PTX is compiled by compiler, or in the calling thread if that is closed. After a failure no code
  * is loaded. The load waits until its call was made in a quiet window.
  */
-uint32_t module_load_make(struct client *client, struct client_module *module,
-                          const struct code_seat *seat, uint64_t global_base, bool again,
-                          uint32_t *functions, struct error *why);
+uint32_t module_load_make(const struct module_load_target *target, uint32_t *functions,
+                          struct error *why);
 
 #endif
