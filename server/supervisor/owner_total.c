@@ -128,8 +128,7 @@ struct setting {
     char cgroup[ACCOUNT_CGROUP_MAX + 1];
     unsigned limits, requests; /* RESOURCE_BITs of what changes */
     char by[64];
-    reload_done *done;
-    void *context;
+    struct reload_asker asker;
 };
 
 static const char *format_limit(const struct allowance *limits, enum resource resource,
@@ -183,11 +182,11 @@ static void log_set(const struct setting *setting)
         const char *phrase = allowance_resource(i)->phrase;
         char text[UNITS_TEXT * 2];
         if (setting->requests & RESOURCE_BIT(i))
-            log_notice(MESSAGE_TEXT(log_total_set_request), owner, setting->by, phrase,
+            log_notice(MESSAGE_TEXT(log_total_set_request), owner, setting->asker.by, phrase,
                        format_request(&limits, i, text),
                        as_configured(setting, &limits, set, i, ALLOWANCE_REQUEST));
         if (setting->limits & RESOURCE_BIT(i))
-            log_notice(MESSAGE_TEXT(log_total_set), owner, setting->by, phrase,
+            log_notice(MESSAGE_TEXT(log_total_set), owner, setting->asker.by, phrase,
                        format_limit(&limits, i, text),
                        as_configured(setting, &limits, set, i, ALLOWANCE_LIMIT));
     }
@@ -198,7 +197,7 @@ static void setting_ended(void *context, uint32_t error, const char *text)
     struct setting *setting = context;
     if (!error)
         log_set(setting);
-    setting->done(setting->context, error, text);
+    setting->asker.done(setting->asker.context, error, text);
     free(setting);
 }
 
@@ -240,8 +239,8 @@ static uint32_t check_shares(const struct allowance *limits, struct error *why)
 }
 
 uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
-                         const struct total_change *change, const char *by, bool *over,
-                         reload_done *done, void *context, struct error *why)
+                         const struct total_change *change, const struct reload_asker *asker,
+                         bool *over, struct error *why)
 {
     struct total_overrides overrides;
     const struct server *server = &supervisor->server;
@@ -272,13 +271,13 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
                                 .owner = *owner,
                                 .limits = change->parts,
                                 .requests = change->request_parts,
-                                .done = done,
-                                .context = context};
+                                .asker = *asker};
     if (owner->cgroup) /* which the caller may give up before the change is over */
         setting->owner.cgroup = strcpy(setting->cgroup, owner->cgroup);
-    snprintf(setting->by, sizeof setting->by, "%s", by);
-    uint32_t error =
-        reload_totals(supervisor, &overrides, setting->by, over, setting_ended, setting, why);
+    snprintf(setting->by, sizeof setting->by, "%s", asker->by);
+    setting->asker.by = setting->by;
+    const struct reload_asker own = {setting->by, setting_ended, setting};
+    uint32_t error = reload_totals(supervisor, &overrides, &own, over, why);
     if (!error && *over)
         log_set(setting);
     if (error || *over)

@@ -28,14 +28,14 @@ struct total_change {
 /*
  * Sets what they have in total from now on, in place of what the configuration says, until that
  * says something else of them. A limit below what is in use takes nothing away. After an error
- * nothing has changed. by names the administrator, for the log. A control group has no memory.
+ * nothing has changed. A control group has no memory.
  *
- * *over and done: as for reload_totals, since a change of totals is a reload of these alone. A
+ * *over and the asker: as for reload_totals, since a change of totals is a reload of these alone. A
  * worker is asked for time and threads; it refuses where the requests don't fit.
  */
 uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
-                         const struct total_change *change, const char *by, bool *over,
-                         reload_done *done, void *context, struct error *why);
+                         const struct total_change *change, const struct reload_asker *asker,
+                         bool *over, struct error *why);
 
 /* Amounts are in the resource's own unit: bytes, or hundredths of a per cent. */
 struct total_view {

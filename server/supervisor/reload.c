@@ -56,10 +56,7 @@ struct reload {
     struct account_moves accounts;    /* what the clients' accounts become */
     struct transaction transaction;   /* of all that workers enforce */
     bool planned;
-    const char
-        *by; /* for the log; the caller's of reload_totals, which it keeps until it is done */
-    reload_done *done;
-    void *context;
+    struct reload_asker asker;
 };
 
 static uint32_t refuse_errno(int result, struct error *why)
@@ -84,7 +81,7 @@ static int move_make(void *context, const struct transaction_move *move, bool ba
     if (move->subject == TRANSACTION_DEVICE)
         return device_schedule_set(&reload->supervisor->server.devices[move->number],
                                    back ? &move->device.back : &move->device.to, move->device.parts,
-                                   reload->by, done, of_done);
+                                   reload->asker.by, done, of_done);
     struct session *session = client_find(reload, move->number);
     if (!session)
         return 1;
@@ -586,7 +583,7 @@ static void take_effect(struct reload *reload)
         session->keeping.earlier &= reload->of_totals;
         memcpy(session->grant.own, reload->changes[i].new.own, sizeof session->grant.own);
         if (!allowance_equal(&reload->changes[i].before, &session->grant.allowance))
-            session_limits_log(session, reload->by);
+            session_limits_log(session, reload->asker.by);
     }
     account_moves_commit(supervisor);
     if (!reload->of_totals)
@@ -689,23 +686,20 @@ static uint32_t reload_begin(const struct reload *wanted, bool *over, struct err
 }
 
 uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *overrides,
-                       const char *by, bool *over, reload_done *done, void *context,
-                       struct error *why)
+                       const struct reload_asker *asker, bool *over, struct error *why)
 {
     const struct reload reload = {.supervisor = supervisor,
                                   .config = supervisor->server.config,
                                   .of_totals = true,
-                                  .by = by,
-                                  .overrides = *overrides,
-                                  .done = done,
-                                  .context = context};
+                                  .asker = *asker,
+                                  .overrides = *overrides};
     *over = true;
     return reload_begin(&reload, over, why);
 }
 
 uint32_t reload_start(struct supervisor *supervisor, struct error *why)
 {
-    struct reload reload = {.supervisor = supervisor, .by = BY_FILE};
+    struct reload reload = {.supervisor = supervisor, .asker.by = BY_FILE};
     bool over;
     uint32_t error = reading_now(supervisor, &reload.config, why);
     return error ? error : reload_begin(&reload, &over, why);
@@ -717,8 +711,7 @@ uint32_t reload_start(struct supervisor *supervisor, struct error *why)
 struct reload_file {
     struct reading *reading;
     bool reset, read;
-    reload_done *done;
-    void *context;
+    struct reload_asker asker;
 };
 
 static void file_was_read(void *context)
@@ -739,7 +732,7 @@ uint32_t reload_file(struct supervisor *supervisor, bool reset, reload_done *don
         return error_set(why, MESSAGE(server_no_memory));
     }
     *file =
-        (struct reload_file){.reading = reading, .reset = reset, .done = done, .context = context};
+        (struct reload_file){.reading = reading, .reset = reset, .asker = {BY_FILE, done, context}};
     supervisor->reload_file = file;
     return 0;
 }
@@ -748,11 +741,7 @@ static void begin_with_file(struct supervisor *supervisor)
 {
     const struct reload_file file = *supervisor->reload_file;
     struct error why = {0};
-    struct reload reload = {.supervisor = supervisor,
-                            .reset = file.reset,
-                            .by = BY_FILE,
-                            .done = file.done,
-                            .context = file.context};
+    struct reload reload = {.supervisor = supervisor, .reset = file.reset, .asker = file.asker};
     bool over = true;
     free(supervisor->reload_file);
     supervisor->reload_file = NULL;
@@ -764,7 +753,7 @@ static void begin_with_file(struct supervisor *supervisor)
     if (!error)
         error = reload_begin(&reload, &over, &why);
     if (over)
-        file.done(file.context, error, why.text);
+        file.asker.done(file.asker.context, error, why.text);
 }
 
 void reload_advance(struct supervisor *supervisor)
@@ -773,7 +762,7 @@ void reload_advance(struct supervisor *supervisor)
     if (reload && go_on(reload)) {
         const struct error why = reload->transaction.why;
         reload_finish(reload);
-        reload->done(reload->context, why.number, why.text);
+        reload->asker.done(reload->asker.context, why.number, why.text);
         free(reload);
     }
     if (!supervisor->reload && supervisor->reload_file && supervisor->reload_file->read)

@@ -29,6 +29,13 @@ struct total_overrides;
  * callee may begin another. */
 typedef void reload_done(void *context, uint32_t error, const char *text);
 
+/* Somebody who asks for a change that workers may have to agree to. */
+struct reload_asker {
+    const char *by; /* for the log; read until done is called */
+    reload_done *done;
+    void *context;
+};
+
 /*
  * Puts the configuration file that the settings name in force at the server's start. The file is
  * read at once, and no worker has to be asked, since there is none yet. Returns 0, or an error
@@ -52,16 +59,14 @@ uint32_t reload_file(struct supervisor *supervisor, bool reset, reload_done *don
 
 /*
  * Puts these overrides in force in the place of those that are, and changes nothing else; takes
- * *overrides over in any case. by: the administrator, for the log; stays the caller's, and is read
- * until done is called.
+ * *overrides over in any case.
  *
  * Returns 0, or an error number with a sentence in *why; then nothing has changed, and done is not
  * called. *over: true if the change is complete, and done is not called either. If it is false,
  * workers have to be asked: the loop calls done exactly once, never before this function returns.
  */
 uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *overrides,
-                       const char *by, bool *over, reload_done *done, void *context,
-                       struct error *why);
+                       const struct reload_asker *asker, bool *over, struct error *why);
 
 /* Goes on with a reload under way whose file or answers are there. The loop calls it in every turn.
  */

@@ -196,9 +196,9 @@ static void change_total(struct change_work *pending)
     bool over;
     if (request->kind != ADMIN_SET)
         return;
-    uint32_t error =
-        owner_total_set(pending->work.admin->supervisor, &owner, &request->total, pending->by,
-                        &over, total_answered, pending, &pending->transaction.why);
+    const struct reload_asker asker = {pending->by, total_answered, pending};
+    uint32_t error = owner_total_set(pending->work.admin->supervisor, &owner, &request->total,
+                                     &asker, &over, &pending->transaction.why);
     if (over)
         change_save(pending);
     pending->work.outstanding += !error && !over;

@@ -163,8 +163,8 @@ static uint32_t carry_out(struct supervisor *supervisor, const struct admin_requ
     struct account_owner owner = admin_request_owner(request);
     bool over;
     if (request->target != ADMIN_TARGET_GPU)
-        return owner_total_set(supervisor, &owner, &request->total, by, &over, never_later, NULL,
-                               why);
+        return owner_total_set(supervisor, &owner, &request->total,
+                               &(struct reload_asker){by, never_later, NULL}, &over, why);
     struct device_view view;
     struct schedule to = request->schedule;
     view_device(supervisor, request->number, &view);

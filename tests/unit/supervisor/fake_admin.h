@@ -268,12 +268,10 @@ uint32_t reload_file(struct supervisor *self, bool reset, reload_done *done, voi
 }
 
 uint32_t owner_total_set(struct supervisor *self, const struct account_owner *owner,
-                         const struct total_change *change, const char *by, bool *over,
-                         reload_done *done, void *context, struct error *why)
+                         const struct total_change *change, const struct reload_asker *asker,
+                         bool *over, struct error *why)
 {
-    (void)by;
-    (void)done;
-    (void)context;
+    (void)asker;
     *over = true;
     if (self->total.refused)
         return error_set(why, PROTO_ERROR_NOT_READY, "%s", self->total.refused);

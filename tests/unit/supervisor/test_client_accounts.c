@@ -329,8 +329,9 @@ static uint32_t set_time_of(const struct account_owner *owner, uint64_t request,
     change.parts = limit != PROTO_UNSET ? RESOURCE_BIT(RESOURCE_TIME) : 0;
     change.request_parts = request != PROTO_UNSET ? RESOURCE_BIT(RESOURCE_TIME) : 0;
     set_over = (struct fake_reload){0};
-    uint32_t error = owner_total_set(fake.supervisor, owner, &change, "a test", &over,
-                                     fake_reloaded, &set_over, why);
+    uint32_t error =
+        owner_total_set(fake.supervisor, owner, &change,
+                        &(struct reload_asker){"a test", fake_reloaded, &set_over}, &over, why);
     if (error || over)
         return error;
     FAKE_WAIT(&fake, set_over.over);
@@ -460,8 +461,9 @@ static void a_control_groups_share_is_set_for_running_clients_and_goes_back(void
     bool over;
     change.limits.time.limit = 6000;
     set_over = (struct fake_reload){0};
-    assert_int_equal(owner_total_set(fake.supervisor, &given, &change, "a test", &over,
-                                     fake_reloaded, &set_over, &why),
+    assert_int_equal(owner_total_set(fake.supervisor, &given, &change,
+                                     &(struct reload_asker){"a test", fake_reloaded, &set_over},
+                                     &over, &why),
                      0);
     assert_false(over);
     path[0] = 'x';

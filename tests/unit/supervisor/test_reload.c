@@ -443,8 +443,9 @@ static void a_reload_waits_for_a_change_that_began_while_a_name_was_looked_up(vo
     struct fake_reload of_total = {0};
     struct error why;
     bool over;
-    assert_int_equal(owner_total_set(fake.supervisor, &owner, &change, "a test", &over,
-                                     fake_reloaded, &of_total, &why),
+    assert_int_equal(owner_total_set(fake.supervisor, &owner, &change,
+                                     &(struct reload_asker){"a test", fake_reloaded, &of_total},
+                                     &over, &why),
                      0);
     assert_false(over);
     sem_post(&directory_answers);

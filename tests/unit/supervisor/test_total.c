@@ -313,8 +313,9 @@ static uint32_t set_total(bool group, uint32_t id, struct total_change change, s
         change.parts |= allowance_has(&change.limits, i, ALLOWANCE_LIMIT) ? RESOURCE_BIT(i) : 0;
     set_over = (struct fake_reload){0};
     bool over;
-    uint32_t error = owner_total_set(fake.supervisor, &owner, &change, "a test", &over,
-                                     fake_reloaded, &set_over, why);
+    uint32_t error =
+        owner_total_set(fake.supervisor, &owner, &change,
+                        &(struct reload_asker){"a test", fake_reloaded, &set_over}, &over, why);
     if (error || over)
         return error;
     FAKE_WAIT(&fake, set_over.over);
