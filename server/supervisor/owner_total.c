@@ -119,10 +119,10 @@ bool owner_total_is_set(const struct supervisor *supervisor, const struct accoun
             bound_agrees(limits, &now, resource, ALLOWANCE_REQUEST));
 }
 
-/* ---- setting ---- */
+/* ---- a change ---- */
 
 /* A change of totals that is under way. */
-struct setting {
+struct pending_total {
     struct supervisor *supervisor;
     struct account_owner owner;
     char cgroup[ACCOUNT_CGROUP_MAX + 1];
@@ -155,13 +155,14 @@ static const char *format_request(const struct allowance *limits, enum resource 
 
 /* Without a value that is set, what the configuration says holds again. Where the worker enforces
  * a resource, one of its bounds may be set and the other one be the configuration's. */
-static const char *as_configured(const struct setting *setting, const struct allowance *limits,
-                                 unsigned set, enum resource resource, enum allowance_bound bound)
+static const char *as_configured(const struct pending_total *pending,
+                                 const struct allowance *limits, unsigned set,
+                                 enum resource resource, enum allowance_bound bound)
 {
-    const struct server *server = &setting->supervisor->server;
+    const struct server *server = &pending->supervisor->server;
     const struct total_overrides none = {0};
     struct allowance says;
-    total_override_limits(&none, server->config, &setting->owner, &says);
+    total_override_limits(&none, server->config, &pending->owner, &says);
     const bool same = allowance_has(limits, resource, bound)
                           ? bound_agrees(limits, &says, resource, bound)
                           : !allowance_has(&says, resource, bound);
@@ -170,35 +171,35 @@ static const char *as_configured(const struct setting *setting, const struct all
                : "";
 }
 
-static void log_set(const struct setting *setting)
+static void log_set(const struct pending_total *pending)
 {
-    const struct server *server = &setting->supervisor->server;
+    const struct server *server = &pending->supervisor->server;
     char owner[ACCOUNT_OWNER_TEXT];
     struct allowance limits;
     const unsigned set =
-        total_override_limits(&server->total_overrides, server->config, &setting->owner, &limits);
-    account_owner_text(&setting->owner, owner);
+        total_override_limits(&server->total_overrides, server->config, &pending->owner, &limits);
+    account_owner_text(&pending->owner, owner);
     for (enum resource i = 0; i < RESOURCES; i++) {
         const char *phrase = allowance_resource(i)->phrase;
         char text[UNITS_TEXT * 2];
-        if (setting->requests & RESOURCE_BIT(i))
-            log_notice(MESSAGE_TEXT(log_total_set_request), owner, setting->asker.by, phrase,
+        if (pending->requests & RESOURCE_BIT(i))
+            log_notice(MESSAGE_TEXT(log_total_set_request), owner, pending->asker.by, phrase,
                        format_request(&limits, i, text),
-                       as_configured(setting, &limits, set, i, ALLOWANCE_REQUEST));
-        if (setting->limits & RESOURCE_BIT(i))
-            log_notice(MESSAGE_TEXT(log_total_set), owner, setting->asker.by, phrase,
+                       as_configured(pending, &limits, set, i, ALLOWANCE_REQUEST));
+        if (pending->limits & RESOURCE_BIT(i))
+            log_notice(MESSAGE_TEXT(log_total_set), owner, pending->asker.by, phrase,
                        format_limit(&limits, i, text),
-                       as_configured(setting, &limits, set, i, ALLOWANCE_LIMIT));
+                       as_configured(pending, &limits, set, i, ALLOWANCE_LIMIT));
     }
 }
 
-static void setting_ended(void *context, uint32_t error, const char *text)
+static void pending_ended(void *context, uint32_t error, const char *text)
 {
-    struct setting *setting = context;
+    struct pending_total *pending = context;
     if (!error)
-        log_set(setting);
-    setting->asker.done(setting->asker.context, error, text);
-    free(setting);
+        log_set(pending);
+    pending->asker.done(pending->asker.context, error, text);
+    free(pending);
 }
 
 /* A resource that the worker enforces has two bounds: the one that does not change stays as it is.
@@ -257,30 +258,30 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
     if (check_shares(&limits, why))
         return why->number;
     allowance_attribute(&limits, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
-    struct setting *setting = malloc(sizeof *setting);
-    int result = setting
+    struct pending_total *pending = malloc(sizeof *pending);
+    int result = pending
                      ? total_override_with(&overrides, &server->total_overrides, server->config,
                                            owner, change->parts | change->request_parts, &limits)
                      : -ENOMEM;
     if (result < 0) {
-        free(setting);
+        free(pending);
         return result == -ENOSPC ? error_set(why, MESSAGE(totals_max), TOTAL_OVERRIDES_MAX)
                                  : error_set(why, MESSAGE(server_no_memory));
     }
-    *setting = (struct setting){.supervisor = supervisor,
-                                .owner = *owner,
-                                .limits = change->parts,
-                                .requests = change->request_parts,
-                                .asker = *asker};
+    *pending = (struct pending_total){.supervisor = supervisor,
+                                      .owner = *owner,
+                                      .limits = change->parts,
+                                      .requests = change->request_parts,
+                                      .asker = *asker};
     if (owner->cgroup) /* which the caller may give up before the change is over */
-        setting->owner.cgroup = strcpy(setting->cgroup, owner->cgroup);
-    snprintf(setting->by, sizeof setting->by, "%s", asker->by);
-    setting->asker.by = setting->by;
-    const struct reload_asker own = {setting->by, setting_ended, setting};
+        pending->owner.cgroup = strcpy(pending->cgroup, owner->cgroup);
+    snprintf(pending->by, sizeof pending->by, "%s", asker->by);
+    pending->asker.by = pending->by;
+    const struct reload_asker own = {pending->by, pending_ended, pending};
     uint32_t error = reload_totals(supervisor, &overrides, &own, over, why);
     if (!error && *over)
-        log_set(setting);
+        log_set(pending);
     if (error || *over)
-        free(setting);
+        free(pending);
     return error;
 }
