@@ -268,7 +268,7 @@ static void print_limits(const struct options *options, const json_t *answer,
     const json_t *clients = json_object_get(answer, "clients");
     const json_t *of = json_object_get(answer, "total");
     bool total = of != NULL;
-    /* What a user uses now. After a set nobody asked for that. */
+    /* A sample says what a user uses now. After a set nobody asked for that. */
     bool samples = is_command(options->command, "get") && json_object_get(of, "user");
     struct sample sample = {0};
     if (samples)

@@ -27,9 +27,9 @@ double sample_client_share(const struct sample *sample, const json_t *client);
  * client. */
 double sample_device_share(const struct sample *sample, const json_t *device);
 
-/* What some clients used of a device in the time between: the part of the time in which it worked
- * for them, 0 to 1, and the multiprocessors that they kept busy. Both negative: it is not known of
- * some of them. */
+/* The use that some clients made of a device in the time between: the part of the time in which it
+ * worked for them, 0 to 1, and the multiprocessors that they kept busy. Both negative: it is not
+ * known of some of them. */
 struct sample_use {
     double time, multiprocessors;
 };

@@ -373,8 +373,8 @@ class Totals(Case):
                 (client,) = ctl("get", *user, schema="admin-get")["clients"]
                 self.assertEqual(client["memory"]["used_bytes"], 16 * MIB)
                 text = it.server.ctl("get", *user).stdout
-                self.assertRegex(text, rf"user {UID} +memory of GPU 0 +- +16 MiB +administrator +16 MiB\n")
-                self.assertRegex(text, rf"user {UID} +pinned host memory +- +2 MiB +administrator +2 MiB\n")
+                self.assertRegex(text, rf"user {UID} +memory of GPU 0 +- +16 MiB +administrator +- +- +16 MiB\n")
+                self.assertRegex(text, rf"user {UID} +pinned host memory +- +2 MiB +administrator +- +- +2 MiB\n")
                 self.assertIn("CLIENT", text)
                 # The totals of its groups count the client too; the stricter total holds.
                 answer = ctl("set", f"group:{GIDS[-1]}", "total.memory.limit=50%", schema="admin-set")

@@ -31,7 +31,7 @@ struct code_seat {
     struct code_name *awaited; /* MODULE_LOAD_LATER: the text; the caller's */
 };
 
-/* What is loaded, for whom and where. */
+/* The module that is loaded, its client and its place. */
 struct module_load_target {
     struct client *client;
     struct client_module *module;
