@@ -99,17 +99,22 @@ static uint64_t time_since_start(const struct writer *writer, uint64_t at)
     return at - writer->recording->header.started;
 }
 
-/* A stretch of time in a track. args: taken over; NULL for none. */
-static void write_slice(struct writer *writer, uint32_t process, uint32_t track,
-                        const char *category, json_t *name, uint64_t from, uint64_t to,
-                        json_t *args)
+/* A stretch of time in a track. */
+struct slice {
+    uint32_t process, track;
+    uint64_t from, to;
+    const char *category;
+    json_t *name, *args; /* write_slice takes them over; args: NULL for none */
+};
+
+static void write_slice(struct writer *writer, const struct slice *slice)
 {
-    json_t *event = new_event("X", process, track, name);
-    set_member(writer, event, "cat", json_string(category));
-    set_member(writer, event, "ts", json_microseconds(time_since_start(writer, from)));
-    set_member(writer, event, "dur", json_microseconds(to - from));
-    if (args)
-        set_member(writer, event, "args", args);
+    json_t *event = new_event("X", slice->process, slice->track, slice->name);
+    set_member(writer, event, "cat", json_string(slice->category));
+    set_member(writer, event, "ts", json_microseconds(time_since_start(writer, slice->from)));
+    set_member(writer, event, "dur", json_microseconds(slice->to - slice->from));
+    if (slice->args)
+        set_member(writer, event, "args", slice->args);
     write_event(writer, event);
 }
 
@@ -393,8 +398,12 @@ static void write_group(struct writer *writer, uint32_t index)
     for (size_t i = 0; i < count; i++) {
         const struct edge *edge = &writer->edges[i];
         if (writer->active_count && edge->at > from && edge_changes(writer, edge))
-            write_slice(writer, PROCESS_GPU, track, "sm_groups", name_active(writer), from,
-                        edge->at, NULL);
+            write_slice(writer, &(struct slice){.process = PROCESS_GPU,
+                                                .track = track,
+                                                .from = from,
+                                                .to = edge->at,
+                                                .category = "sm_groups",
+                                                .name = name_active(writer)});
         if (cross_edge(writer, edge))
             from = edge->at;
     }
@@ -423,11 +432,16 @@ static void write_span(struct writer *writer, const struct proto_trace_record *r
     sm_groups_text(record->sm_groups, sm_groups);
     uint32_t count = count_multiprocessors(writer->recording, record->sm_groups);
     /* "atoms" is what SM groups were called when the first readers of traces were written. */
-    write_slice(writer, process_of(owner_of(writer, record->client)), record->stream + 1, "batch",
-                json_string("batch"), record->from, record->to,
-                json_pack("{s:I, s:s, s:s, s:I}", "commands", (json_int_t)record->value,
-                          "sm_groups", sm_groups, "atoms", sm_groups, "multiprocessors",
-                          (json_int_t)count));
+    json_t *args =
+        json_pack("{s:I, s:s, s:s, s:I}", "commands", (json_int_t)record->value, "sm_groups",
+                  sm_groups, "atoms", sm_groups, "multiprocessors", (json_int_t)count);
+    write_slice(writer, &(struct slice){.process = process_of(owner_of(writer, record->client)),
+                                        .track = record->stream + 1,
+                                        .from = record->from,
+                                        .to = record->to,
+                                        .category = "batch",
+                                        .name = json_string("batch"),
+                                        .args = args});
 }
 
 static void write_sm_groups(struct writer *writer, const struct proto_trace_record *record)
@@ -440,22 +454,49 @@ static void write_sm_groups(struct writer *writer, const struct proto_trace_reco
     write_counter(writer, process, "multiprocessors", record->from, record->value);
 }
 
+static void write_lease(struct writer *writer, const struct proto_trace_record *record)
+{
+    write_slice(writer,
+                &(struct slice){.process = PROCESS_GPU,
+                                .track = TRACK_LEASES + record->value,
+                                .from = record->from,
+                                .to = record->to,
+                                .category = "lease",
+                                .name = owner_numbered(owner_of(writer, record->client)),
+                                .args = json_pack("{s:I}", "client", (json_int_t)record->client)});
+}
+
+static void write_hold(struct writer *writer, const struct proto_trace_record *record)
+{
+    write_slice(writer, &(struct slice){.process = process_of(owner_of(writer, record->client)),
+                                        .track = TRACK_HELD + record->value,
+                                        .from = record->from,
+                                        .to = record->to,
+                                        .category = "held",
+                                        .name = json_string(recording_hold_name(record->value))});
+}
+
+static void write_recovery(struct writer *writer, const struct proto_trace_record *record)
+{
+    write_slice(writer, &(struct slice){.process = process_of_recovery(writer, record),
+                                        .track = TRACK_RECOVERY,
+                                        .from = record->from,
+                                        .to = record->to,
+                                        .category = "recovery",
+                                        .name = json_string("recovers")});
+}
+
 static void write_record(struct writer *writer, const struct proto_trace_record *record)
 {
-    const struct owner *owner = owner_of(writer, record->client);
     switch (record->kind) {
     case RECORDING_SPAN:
         write_span(writer, record);
         break;
     case RECORDING_LEASE:
-        write_slice(writer, PROCESS_GPU, TRACK_LEASES + record->value, "lease",
-                    owner_numbered(owner), record->from, record->to,
-                    json_pack("{s:I}", "client", (json_int_t)record->client));
+        write_lease(writer, record);
         break;
     case RECORDING_HOLD:
-        write_slice(writer, process_of(owner), TRACK_HELD + record->value, "held",
-                    json_string(recording_hold_name(record->value)), record->from, record->to,
-                    NULL);
+        write_hold(writer, record);
         break;
     case RECORDING_SM_GROUPS:
         write_sm_groups(writer, record);
@@ -465,8 +506,7 @@ static void write_record(struct writer *writer, const struct proto_trace_record 
                       json_sprintf("mode %s", recording_mode_name(record->value)), record->from);
         break;
     case RECORDING_RECOVERY:
-        write_slice(writer, process_of_recovery(writer, record), TRACK_RECOVERY, "recovery",
-                    json_string("recovers"), record->from, record->to, NULL);
+        write_recovery(writer, record);
         break;
     }
 }
