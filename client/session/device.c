@@ -41,15 +41,16 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
     if (error)
         return error;
     struct error why;
-    uint32_t refused = limits_visible_resolve(&environment->wish, uuids, count, survey->indices,
-                                              &survey->visible, &why);
+    struct limits_devices devices = {.uuids = (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
+                                     .count = count};
+    uint32_t refused = limits_visible_resolve(&environment->wish, &devices, &why);
     if (!refused)
-        refused = limits_memory_resolve(&environment->wish, uuids, count, survey->indices,
-                                        survey->visible, survey->memory, &why);
+        refused = limits_memory_resolve(&environment->wish, &devices, survey->memory, &why);
     if (refused)
         return failure_text(refused, why.text);
-    limits_memory_unseen(&environment->wish, uuids, count, survey->indices, survey->visible,
-                         survey->unseen);
+    survey->visible = devices.visible;
+    memcpy(survey->indices, devices.indices, sizeof survey->indices);
+    limits_memory_unseen(&environment->wish, &devices, survey->unseen);
     return GPUSHARE_SUCCESS;
 }
 

@@ -455,23 +455,20 @@ bool limits_selector_fits_several(const struct limits_selector *selector,
     return selector->by_uuid && uuid_find(selector->uuid, uuids, count) == FOUND_SEVERAL;
 }
 
-uint32_t limits_visible_resolve(const struct limits_wish *wish,
-                                const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
-                                unsigned indices[LIMITS_DEVICES_MAX], unsigned *visible,
+uint32_t limits_visible_resolve(const struct limits_wish *wish, struct limits_devices *devices,
                                 struct error *why)
 {
-    unsigned found = 0;
-    if (count > LIMITS_DEVICES_MAX)
-        count = LIMITS_DEVICES_MAX;
+    unsigned found = 0, *indices = devices->indices;
+    const unsigned count = min(devices->count, (unsigned)LIMITS_DEVICES_MAX);
     if (!wish->visible.listed) {
         for (; found < count; found++)
             indices[found] = found;
-        *visible = found;
+        devices->visible = found;
         return 0;
     }
     for (unsigned i = 0; i < wish->visible.count; i++) {
         const struct limits_selector *selector = &wish->visible.devices[i];
-        int index = selector->by_uuid           ? uuid_find(selector->uuid, uuids, count)
+        int index = selector->by_uuid           ? uuid_find(selector->uuid, devices->uuids, count)
                     : selector->ordinal < count ? (int)selector->ordinal
                                                 : FOUND_NONE;
         if (index < 0)
@@ -483,28 +480,24 @@ uint32_t limits_visible_resolve(const struct limits_wish *wish,
         }
         indices[found++] = (unsigned)index;
     }
-    *visible = found;
+    devices->visible = found;
     return 0;
 }
 
 /* The visible device that an entry means: its number; `visible` for a device that is not
  * visible; or a value of the FOUND_ constants. */
-static int memory_find(const struct limits_selector *selector,
-                       const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
-                       const unsigned *indices, unsigned visible)
+static int memory_find(const struct limits_selector *selector, const struct limits_devices *devices)
 {
-    if (!selector->by_uuid) {
-        if (selector->ordinal >= count)
-            return FOUND_NONE;
-        return selector->ordinal < visible ? (int)selector->ordinal : (int)visible;
-    }
-    int index = uuid_find(selector->uuid, uuids, count);
+    if (!selector->by_uuid)
+        return selector->ordinal >= devices->count ? FOUND_NONE
+                                                   : (int)min(selector->ordinal, devices->visible);
+    int index = uuid_find(selector->uuid, devices->uuids, devices->count);
     if (index < 0)
         return index;
-    for (unsigned i = 0; i < visible; i++)
-        if (indices[i] == (unsigned)index)
+    for (unsigned i = 0; i < devices->visible; i++)
+        if (devices->indices[i] == (unsigned)index)
             return (int)i;
-    return (int)visible;
+    return (int)devices->visible;
 }
 
 static const char *selector_show(const struct limits_selector *selector,
@@ -517,13 +510,12 @@ static const char *selector_show(const struct limits_selector *selector,
     return shown;
 }
 
-bool limits_memory_unseen(const struct limits_wish *wish, const uint8_t (*uuids)[LIMITS_UUID_BYTES],
-                          unsigned count, const unsigned *indices, unsigned visible,
+bool limits_memory_unseen(const struct limits_wish *wish, const struct limits_devices *devices,
                           char shown[LIMITS_SELECTOR_TEXT])
 {
     for (unsigned i = 0; i < wish->memory.count; i++) {
         const struct limits_selector *selector = &wish->memory.entries[i].device;
-        if (memory_find(selector, uuids, count, indices, visible) != (int)visible)
+        if (memory_find(selector, devices) != (int)devices->visible)
             continue;
         selector_show(selector, shown);
         return true;
@@ -531,9 +523,7 @@ bool limits_memory_unseen(const struct limits_wish *wish, const uint8_t (*uuids)
     return false;
 }
 
-uint32_t limits_memory_resolve(const struct limits_wish *wish,
-                               const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
-                               const unsigned *indices, unsigned visible,
+uint32_t limits_memory_resolve(const struct limits_wish *wish, const struct limits_devices *devices,
                                uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why)
 {
     const char *from = wish->memory_from;
@@ -541,14 +531,14 @@ uint32_t limits_memory_resolve(const struct limits_wish *wish,
         bytes[i] = PROTO_UNSET;
     for (unsigned i = 0; i < wish->memory.count; i++) {
         const struct limits_selector *selector = &wish->memory.entries[i].device;
-        int device = memory_find(selector, uuids, count, indices, visible);
+        int device = memory_find(selector, devices);
         char shown[LIMITS_SELECTOR_TEXT];
         selector_show(selector, shown);
         if (device == FOUND_SEVERAL)
-            return error_set(why, MESSAGE(variable_device_unclear), from, shown, count);
+            return error_set(why, MESSAGE(variable_device_unclear), from, shown, devices->count);
         if (device < 0)
-            return error_set(why, MESSAGE(variable_no_device), from, shown, count);
-        if ((unsigned)device >= visible)
+            return error_set(why, MESSAGE(variable_no_device), from, shown, devices->count);
+        if ((unsigned)device >= devices->visible)
             continue;
         if (bytes[device] != PROTO_UNSET)
             return error_set(why, MESSAGE(variable_limit_twice), from, device);

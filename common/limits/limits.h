@@ -89,34 +89,35 @@ uint32_t limits_wish_read(struct limits_wish *wish, limits_get *get, void *conte
 bool limits_selector_fits_several(const struct limits_selector *selector,
                                   const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count);
 
+/* A table of devices, and those of them that are visible. */
+struct limits_devices {
+    const uint8_t (*uuids)[LIMITS_UUID_BYTES]; /* the table */
+    unsigned count;                            /* its devices, at most LIMITS_DEVICES_MAX */
+    unsigned visible;
+    unsigned indices[LIMITS_DEVICES_MAX]; /* in the table, of the device that a client calls i */
+};
+
 /*
- * Finds the visible devices of a table: indices[i] is the table's index of the device
- * that the client calls i, and *visible says how many there are. As with CUDA_VISIBLE_DEVICES
- * the list ends before the first device that does not exist, or whose UUID fits more than
- * one. uuids: count of them, at most LIMITS_DEVICES_MAX. 0, or INVALID_ENVIRONMENT (a device
- * named twice).
+ * Finds the visible devices of a table, whose uuids and count are set. As with
+ * CUDA_VISIBLE_DEVICES the list ends before the first device that does not exist, or whose UUID
+ * fits more than one. 0, or INVALID_ENVIRONMENT (a device named twice).
  */
-uint32_t limits_visible_resolve(const struct limits_wish *wish,
-                                const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
-                                unsigned indices[LIMITS_DEVICES_MAX], unsigned *visible,
+uint32_t limits_visible_resolve(const struct limits_wish *wish, struct limits_devices *devices,
                                 struct error *why);
 
 /*
  * The device memory limit of each visible device in the list: bytes[i], PROTO_UNSET where none was
- * asked. indices and visible: from limits_visible_resolve. A limit for a device of the
+ * asked. devices: from limits_visible_resolve. A limit for a device of the
  * table that is not visible has no effect; one for a device that the table lacks, and
  * two for one device, are refused. 0 or INVALID_ENVIRONMENT.
  */
-uint32_t limits_memory_resolve(const struct limits_wish *wish,
-                               const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
-                               const unsigned *indices, unsigned visible,
+uint32_t limits_memory_resolve(const struct limits_wish *wish, const struct limits_devices *devices,
                                uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why);
 
 /* Whether the list has an entry for a device that is not visible, which has no effect; then *shown
  * names the first one. For a list that limits_memory_resolve took. */
 enum { LIMITS_SELECTOR_TEXT = 48 };
-bool limits_memory_unseen(const struct limits_wish *wish, const uint8_t (*uuids)[LIMITS_UUID_BYTES],
-                          unsigned count, const unsigned *indices, unsigned visible,
+bool limits_memory_unseen(const struct limits_wish *wish, const struct limits_devices *devices,
                           char shown[LIMITS_SELECTOR_TEXT]);
 
 /* The entry of the list for one device, in bytes, given its number among the visible ones and its

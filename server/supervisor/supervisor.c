@@ -402,14 +402,16 @@ static uint32_t set_limits(struct supervisor *supervisor, const struct discovery
 {
     const struct settings *settings = supervisor->server.settings;
     struct allowance host = allowance_none;
-    unsigned indices[LIMITS_DEVICES_MAX];
+    struct limits_devices devices = {.uuids =
+                                         (const uint8_t(*)[LIMITS_UUID_BYTES])supervisor->uuids,
+                                     .count = discovery->count,
+                                     .visible = discovery->count};
     uint64_t bytes[LIMITS_DEVICES_MAX];
     for (uint32_t i = 0; i < discovery->count; i++) {
         memcpy(supervisor->uuids[i], discovery->devices[i].uuid, LIMITS_UUID_BYTES);
-        indices[i] = i;
+        devices.indices[i] = i;
     }
-    uint32_t error = limits_memory_resolve(&settings->limits, supervisor->uuids, discovery->count,
-                                           indices, discovery->count, bytes, why);
+    uint32_t error = limits_memory_resolve(&settings->limits, &devices, bytes, why);
     if (error)
         return error;
     host.host_memory.limit = settings->host_client;

@@ -657,7 +657,8 @@ uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
                         const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
                         struct error *why)
 {
-    unsigned named[LIMITS_DEVICES_MAX] = {0}, index[LIMITS_DEVICES_MAX];
+    unsigned named[LIMITS_DEVICES_MAX] = {0};
+    struct limits_devices devices = {.uuids = uuids, .count = count};
     struct config_reader reader = {.config = config, .file = config->file, .why = why};
     config->device_count = count;
     for (unsigned i = 0; i < count; i++) {
@@ -674,20 +675,18 @@ uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
         struct limits_wish wish = {.visible = {.listed = true, .count = 1}};
         wish.visible.devices[0] = gpu->device;
         struct error unused;
-        unsigned found;
         if (limits_selector_fits_several(&gpu->device, uuids, count))
             return config_refuse(&reader, gpu->line, MESSAGE(config_gpu_several), gpu->said);
-        if (limits_visible_resolve(&wish, uuids, count, index, &found, &unused) || found != 1) {
+        if (limits_visible_resolve(&wish, &devices, &unused) || devices.visible != 1)
             return config_refuse(&reader, gpu->line, MESSAGE(config_gpu_unknown), gpu->said, count);
-        }
-        if (named[index[0]]) {
-            return config_refuse(&reader, gpu->line, MESSAGE(config_gpu_twice), index[0],
-                                 named[index[0]]);
-        }
-        named[index[0]] = gpu->line;
-        allowance_tighten(&config->ceilings[index[0]], &gpu->limits);
-        schedule_merge(&config->schedules[index[0]], &gpu->schedule, gpu->schedule_parts);
-        config->schedule_parts[index[0]] |= gpu->schedule_parts;
+        const unsigned index = devices.indices[0];
+        if (named[index])
+            return config_refuse(&reader, gpu->line, MESSAGE(config_gpu_twice), index,
+                                 named[index]);
+        named[index] = gpu->line;
+        allowance_tighten(&config->ceilings[index], &gpu->limits);
+        schedule_merge(&config->schedules[index], &gpu->schedule, gpu->schedule_parts);
+        config->schedule_parts[index] |= gpu->schedule_parts;
     }
     for (unsigned i = 0; i < count; i++)
         config_sizes_find(config, i, config->schedules[i].partition_sizes);

@@ -103,17 +103,16 @@ uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wis
                             struct error *why)
 {
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
-    unsigned indices[LIMITS_DEVICES_MAX];
+    struct limits_devices devices = {.uuids = (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
+                                     .count = discovery->count};
     struct discovery chosen = {.count = 0, .arena = discovery->arena};
     for (uint32_t i = 0; i < discovery->count; i++)
         memcpy(uuids[i], discovery->devices[i].uuid, sizeof uuids[i]);
-    unsigned count;
-    uint32_t error = limits_visible_resolve(limits, (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
-                                            discovery->count, indices, &count, why);
+    uint32_t error = limits_visible_resolve(limits, &devices, why);
     if (error)
         return error;
-    for (unsigned i = 0; i < count; i++)
-        chosen.devices[chosen.count++] = discovery->devices[indices[i]];
+    for (unsigned i = 0; i < devices.visible; i++)
+        chosen.devices[chosen.count++] = discovery->devices[devices.indices[i]];
     if (!chosen.count) {
         return error_set(why, MESSAGE(devices_none_visible), limits->visible_from,
                          discovery->count);

@@ -73,21 +73,21 @@ static void check_wish(const struct limits_wish *wish)
 static void check_resolution(const struct limits_wish *wish)
 {
     static const uint8_t uuids[4][LIMITS_UUID_BYTES] = {{0}, {0xab}, {0xab, 0xcd}, {1, 2, 3}};
-    unsigned indices[LIMITS_DEVICES_MAX];
+    struct limits_devices devices = {.uuids = uuids, .count = 4};
+    const unsigned *indices = devices.indices;
     uint64_t bytes[LIMITS_DEVICES_MAX];
-    unsigned visible = 0;
     struct error why = {0};
-    uint32_t error = limits_visible_resolve(wish, uuids, 4, indices, &visible, &why);
+    uint32_t error = limits_visible_resolve(wish, &devices, &why);
     must(!error || why.text[0], "refused without a word");
     if (error)
         return;
-    must(visible <= 4, "more visible devices than there are");
-    for (unsigned i = 0; i < visible; i++) {
+    must(devices.visible <= 4, "more visible devices than there are");
+    for (unsigned i = 0; i < devices.visible; i++) {
         must(indices[i] < 4, "a device that is not in the table");
         for (unsigned j = 0; j < i; j++)
             must(indices[i] != indices[j], "a device twice");
     }
-    error = limits_memory_resolve(wish, uuids, 4, indices, visible, bytes, &why);
+    error = limits_memory_resolve(wish, &devices, bytes, &why);
     must(!error || why.text[0], "refused without a word");
 }
 

@@ -461,10 +461,11 @@ static int visible_of(const char *value, unsigned indices[LIMITS_DEVICES_MAX])
         assert_int_equal(READ(&wish, &why, "CUDA_VISIBLE_DEVICES", value), 0);
     else
         assert_int_equal(READ(&wish, &why, NULL), 0);
-    unsigned visible = 0;
-    uint32_t error = limits_visible_resolve(&wish, uuids, 3, indices, &visible, &why);
+    struct limits_devices devices = {.uuids = uuids, .count = 3};
+    uint32_t error = limits_visible_resolve(&wish, &devices, &why);
+    memcpy(indices, devices.indices, sizeof devices.indices);
     if (!error)
-        return (int)visible;
+        return (int)devices.visible;
     assert_int_equal(error, PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_non_null(strstr(why.text, "CUDA_VISIBLE_DEVICES names device"));
     return -1;
@@ -503,12 +504,12 @@ static uint32_t memory_of(const char *value, const char *visible,
                           uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why)
 {
     struct limits_wish wish;
-    unsigned indices[LIMITS_DEVICES_MAX], count;
+    struct limits_devices devices = {.uuids = uuids, .count = 3};
     assert_int_equal(READ(&wish, why, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", value,
                           visible ? "GPUSHARE_VISIBLE_DEVICES" : "IGNORED", visible),
                      0);
-    assert_int_equal(limits_visible_resolve(&wish, uuids, 3, indices, &count, why), 0);
-    return limits_memory_resolve(&wish, uuids, 3, indices, count, bytes, why);
+    assert_int_equal(limits_visible_resolve(&wish, &devices, why), 0);
+    return limits_memory_resolve(&wish, &devices, bytes, why);
 }
 
 static void memory_limits_count_visible_devices(void **state)
@@ -551,11 +552,11 @@ static void no_device_at_all(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    unsigned indices[LIMITS_DEVICES_MAX], count = 1;
+    struct limits_devices devices = {.visible = 1};
     struct error why = {0};
     assert_int_equal(READ(&wish, &why, "GPUSHARE_VISIBLE_DEVICES", "0"), 0);
-    assert_int_equal(limits_visible_resolve(&wish, NULL, 0, indices, &count, &why), 0);
-    assert_int_equal(count, 0);
+    assert_int_equal(limits_visible_resolve(&wish, &devices, &why), 0);
+    assert_int_equal(devices.visible, 0);
 }
 
 /* The list holds beside the other limits of memory, and each keeps its variable. */
