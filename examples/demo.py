@@ -91,7 +91,7 @@ class Server(FdStore):
 
     def bills(self):
         """Returns each client's use by name. The server writes it to its log when a client has gone."""
-        pattern = re.compile(r"client \d+ '([^']*)' .* used ([0-9.]+) GPU seconds, (\d+) launches")
+        pattern = re.compile(r"client \d+ '([^']*)' .* used ([0-9.]+) GPU seconds; launches: (\d+)")
         with open(self.log, encoding="utf-8", errors="replace") as log:
             return {m.group(1): (float(m.group(2)), int(m.group(3))) for m in map(pattern.search, log) if m}
 

@@ -67,7 +67,7 @@ refused 1 "/nonexistent/libcuda.so.1" --driver /nonexistent/libcuda.so.1
 refused 1 "cannot load" --driver "$BUILD/libexec/gpushare-worker"
 refused 1 "could not be executed" --driver softgpu --worker /nonexistent/gpushare-worker
 refused 2 "nvidia, softgpu or a path with a slash" --driver amd
-refused 1 "fit, or raise the limit" --driver softgpu --max-clients 100000
+refused 1 "at most, or raise the limit" --driver softgpu --max-clients 100000
 (export GPUSHARE_LEESE=50ms; refused 1 "GPUSHARE_LEESE is set, .* perhaps be GPUSHARE_LEASE" --driver /nonexistent/libcuda.so.1)
 if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
     refused 1 "no device can be served"

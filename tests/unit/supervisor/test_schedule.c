@@ -277,8 +277,10 @@ static void a_schedule_is_told_in_words_and_to_the_worker(void **state)
 static void names_both_ends(const char *form, const char *from, const char *to, const char *mark)
 {
     char range[128];
-    snprintf(range, sizeof range, "from %s%s to %s%s,", from, mark, to, mark);
-    if (!strstr(form, range))
+    snprintf(range, sizeof range, "from %s%s to %s%s", from, mark, to, mark);
+    const char *found = strstr(form, range);
+    const char after = found ? found[strlen(range)] : 0;
+    if (after != ',' && after != ' ')
         fail_msg("\"%s\" lacks \"%s\"", form, range);
 }
 
