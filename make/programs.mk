@@ -63,9 +63,9 @@ ALL += $(CUDART_RELEASES:%=$(BUILD)/lib/gpushare/libcudart.so.%)
 # ---- the drop-in driver
 # libcuda.so.1 for a client's process: the driver API over the client library's engine. It has a thread that
 # calls the program's functions, so its code stays mapped.
-DROPIN_SRC := $(wildcard client/cuda/driver/*.c client/cuda/driver/base/*.c)
+DROPIN_SRC := $(wildcard client/cuda/driver/*.c client/cuda/driver/base/*.c) $(FRONT_SRC)
 
-$(BUILD)/generated/libcuda.map $(BUILD)/generated/cuda_absent.c: $(EXPORTS_SCRIPTS) client/cuda/driver/driver_exports.h client/cuda/driver/exports.txt
+$(BUILD)/generated/libcuda.map $(BUILD)/generated/cuda_absent.c: $(EXPORTS_SCRIPTS) common/cuda/front/driver_exports.h common/cuda/front/exports.txt
 	@mkdir -p $(@D)
 	$(PYTHON) $< $@
 
@@ -77,7 +77,7 @@ $(BUILD)/lib/gpushare/libcuda.so.1: $(call obj,$(DROPIN_SRC)) $(BUILD)/obj/gener
 ALL += $(BUILD)/lib/gpushare/libcuda.so.1
 
 # What each function of either library does, for `gpushare run --explain`.
-$(BUILD)/generated/cuda_functions.c: $(EXPORTS_SCRIPTS) client/cuda/driver/driver_exports.h client/cuda/driver/exports.txt $(CUDART_TABLES)
+$(BUILD)/generated/cuda_functions.c: $(EXPORTS_SCRIPTS) common/cuda/front/driver_exports.h common/cuda/front/exports.txt $(CUDART_TABLES)
 	@mkdir -p $(@D)
 	$(PYTHON) $< $@
 

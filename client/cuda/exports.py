@@ -8,6 +8,7 @@ import os
 import re
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+FRONT = os.path.join(HERE, "../../common/cuda/front")
 # symbol: the exported one. keys: of exports.txt, the columns behind the symbol. remark: what the function does not do, or "".
 # subject: the heading above its row in the header, or "" if it is not carried. carried: whether it is.
 Function = collections.namedtuple("Function", "symbol keys remark subject carried")
@@ -79,9 +80,9 @@ def join(names, rows, path):
 
 def driver():
     """The driver's functions. Keys: the name for cuGetProcAddress, and the version."""
-    path = os.path.join(HERE, "driver/driver_exports.h")
+    path = os.path.join(FRONT, "driver_exports.h")
     rows = read_header(path, r"\s*E\((?P<key1>\w+), (?P<symbol>\w+), (?P<key2>\d+), \(")
-    return join(read_names(os.path.join(HERE, "driver/exports.txt")), rows, path)
+    return join(read_names(os.path.join(FRONT, "exports.txt")), rows, path)
 
 
 def runtime(major=None):

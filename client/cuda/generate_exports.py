@@ -66,7 +66,7 @@ def main():
             node = "" if driver else name[:-len(".map")] + " "
             write_map(text, node, [function.symbol for function in functions] + (["gpushare_dropin_marker"] if driver else []))
         else:
-            write_bodies(text, "client/cuda/%s/base/%s.h" % (("driver", "driver_absent") if driver else ("runtime", "absent")),
+            write_bodies(text, "common/cuda/front/driver_absent.h" if driver else "client/cuda/runtime/base/absent.h",
                          [function.symbol for function in absent])
             if driver:
                 write_rows(text, absent)

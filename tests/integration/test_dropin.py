@@ -23,7 +23,7 @@ PROGRAM = os.path.join(BUILD, "tests/programs/dropin/program")
 
 class Exports(unittest.TestCase):
     def test_each_function_of_the_table_and_the_marker_are_exported(self):
-        with open(os.path.join(ROOT, "client/cuda/driver/exports.txt"), encoding="utf-8") as text:
+        with open(os.path.join(ROOT, "common/cuda/front/exports.txt"), encoding="utf-8") as text:
             rows = re.findall(r"^(\w+) \w+ \d+\b", text.read(), re.M)
         self.assertGreater(len(rows), 700)
         carried = subprocess.run([os.path.join(BUILD, "tests/programs/tables/tables"), "driver"], check=True, stdout=subprocess.PIPE,

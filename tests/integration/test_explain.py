@@ -108,7 +108,7 @@ class Functions(Case):
         text = self.explain(program, 1)
         refused = sorted(everything - carried)
         self.assertEqual(self.named(text, "refused"), (refused[:8], len(refused) - 8))
-        with open(os.path.join(os.path.dirname(__file__), "../../client/cuda/driver/exports.txt"), encoding="utf-8") as rows:
+        with open(os.path.join(os.path.dirname(__file__), "../../common/cuda/front/exports.txt"), encoding="utf-8") as rows:
             in_part = sorted(re.findall(r"^(\w+) .* - ", rows.read(), re.M))
         self.assertEqual(self.named(text, "in part"), (in_part[:8], len(in_part) - 8))
         self.assertEqual(self.named(text, "unknown"), ([], 0))

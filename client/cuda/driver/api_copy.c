@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/cuda/driver/base/driver_context.h"
-#include "client/cuda/driver/driver_exports.h"
+#include "client/cuda/driver/base/driver_connection.h"
+#include "common/cuda/front/driver_exports.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/copy.h"
@@ -30,7 +30,7 @@ static cuda_result submit(cuda_device_ptr dst, int dst_side, cuda_device_ptr src
 {
     gpushare_connection *connection;
     struct gpushare_stream *stream;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     DRIVER_TRY(driver_stream(connection, handle, &stream));
     if (size) {
         if (!dst || !src || !is_side(connection, dst, size, dst_side) ||
@@ -88,12 +88,7 @@ cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_
 
 static cuda_result connection_of(cuda_context handle, gpushare_connection **connection)
 {
-    cuda_context context;
-    if (!handle)
-        return CUDA_ERR_INVALID_CONTEXT;
-    DRIVER_TRY(driver_context_check(handle, &context));
-    DRIVER_TRY(driver_device_connect(context->device, connection));
-    return driver_connection_check(*connection);
+    return handle ? driver_connection_of(handle, connection) : CUDA_ERR_INVALID_CONTEXT;
 }
 
 /* The two devices of a copy, which may be one. */
@@ -162,7 +157,7 @@ cuda_result cuMemcpyPeerAsync_ptsz(cuda_device_ptr dst, cuda_context dst_context
                                    cuda_device_ptr src, cuda_context src_context, size_t size,
                                    cuda_stream stream)
 {
-    return cuMemcpyPeerAsync(dst, dst_context, src, src_context, size, driver_stream_own(stream));
+    return cuMemcpyPeerAsync(dst, dst_context, src, src_context, size, front_stream_own(stream));
 }
 
 /* ---- fills ---- */
@@ -175,7 +170,7 @@ static cuda_result fill(cuda_device_ptr dst, uint32_t value, uint32_t width, siz
     gpushare_connection *connection;
     struct gpushare_stream *stream;
     size_t bytes;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     DRIVER_TRY(driver_stream(connection, handle, &stream));
     if (!count)
         return CUDA_OK;

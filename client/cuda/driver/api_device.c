@@ -5,28 +5,25 @@
 #include <string.h>
 
 #include "client/cuda/driver/base/driver_device.h"
-#include "client/cuda/driver/driver_exports.h"
+#include "common/cuda/front/driver_exports.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
 
-cuda_result cuDeviceGetCount(int *count)
+cuda_result cuInit(unsigned flags)
 {
-    if (!count)
-        return CUDA_ERR_INVALID_VALUE;
-    if (driver_device_count() < 0)
-        return CUDA_ERR_NOT_INITIALIZED;
-    *count = driver_device_count();
-    return CUDA_OK;
+    return flags ? CUDA_ERR_INVALID_VALUE : driver_device_survey();
 }
 
-cuda_result cuDeviceGet(cuda_device *device, int ordinal)
+/* NVIDIA's driver answers this before cuInit too. Here the server has to be asked. */
+cuda_result cuDriverGetVersion(int *version)
 {
-    struct driver_device *found;
-    if (!device)
+    struct driver_device *device;
+    if (!version)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_device_get(ordinal, &found));
-    *device = ordinal;
+    DRIVER_TRY(driver_device_survey());
+    DRIVER_TRY(driver_device_get(0, &device));
+    *version = (int)device->described.driver_version;
     return CUDA_OK;
 }
 
@@ -76,73 +73,6 @@ cuda_result cuDeviceGetPCIBusId(char *id, int size, cuda_device device)
     if (!id || size <= 0)
         return CUDA_ERR_INVALID_VALUE;
     snprintf(id, (size_t)size, "%s", found->described.pci);
-    return CUDA_OK;
-}
-
-cuda_result cuDeviceGetByPCIBusId(cuda_device *device, const char *id)
-{
-    if (!device || !id)
-        return CUDA_ERR_INVALID_VALUE;
-    if (driver_device_count() < 0)
-        return CUDA_ERR_NOT_INITIALIZED;
-    for (int i = 0; i < driver_device_count(); i++) {
-        struct driver_device *found;
-        DRIVER_TRY(driver_device_get(i, &found));
-        if (!strcasecmp(found->described.pci, id)) {
-            *device = i;
-            return CUDA_OK;
-        }
-    }
-    return CUDA_ERR_INVALID_DEVICE;
-}
-
-cuda_result cuDeviceCanAccessPeer(int *can, cuda_device device, cuda_device peer)
-{
-    struct driver_device *found;
-    DRIVER_TRY(driver_device_get(device, &found));
-    DRIVER_TRY(driver_device_get(peer, &found));
-    if (!can)
-        return CUDA_ERR_INVALID_VALUE;
-    /* Each connection has addresses of its own, which another device's kernels can't use. */
-    *can = 0;
-    return CUDA_OK;
-}
-
-/* No device reaches another's memory, so none is faster than another either. */
-cuda_result cuDeviceGetP2PAttribute(int *value, int attribute, cuda_device source,
-                                    cuda_device destination)
-{
-    enum { ATTRIBUTE_LAST = 5 };
-    struct driver_device *found;
-    DRIVER_TRY(driver_device_get(source, &found));
-    DRIVER_TRY(driver_device_get(destination, &found));
-    if (!value || attribute < 1 || attribute > ATTRIBUTE_LAST)
-        return CUDA_ERR_INVALID_VALUE;
-    if (source == destination)
-        return CUDA_ERR_INVALID_DEVICE;
-    *value = 0;
-    return CUDA_OK;
-}
-
-/* The server decides on which multiprocessors a client runs. */
-cuda_result cuDeviceGetExecAffinitySupport(int *supported, int type, cuda_device device)
-{
-    struct driver_device *found;
-    DRIVER_TRY(driver_device_get(device, &found));
-    if (!supported || type)
-        return CUDA_ERR_INVALID_VALUE;
-    *supported = 0;
-    return CUDA_OK;
-}
-
-cuda_result cuDeviceComputeCapability(int *major, int *minor, cuda_device device)
-{
-    struct driver_device *found;
-    DRIVER_TRY(driver_device_get(device, &found));
-    if (!major || !minor)
-        return CUDA_ERR_INVALID_VALUE;
-    *major = (int)found->described.compute_major;
-    *minor = (int)found->described.compute_minor;
     return CUDA_OK;
 }
 

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cuda/driver/base/driver_absent.h"
-#include "client/cuda/driver/base/driver_context.h"
+#include "common/cuda/front/driver_absent.h"
+#include "client/cuda/driver/base/driver_connection.h"
 #include "client/cuda/driver/base/driver_image.h"
 #include "client/cuda/driver/base/driver_result.h"
-#include "client/cuda/driver/driver_exports.h"
+#include "common/cuda/front/driver_exports.h"
 #include "client/engine/module.h"
 
 /* The options are the program's, and stay where they are as long as the link does. */
@@ -33,7 +33,7 @@ cuda_result cuLinkCreate_v2(unsigned count, cuda_jit_option *options, void **val
     gpushare_connection *connection;
     if (!handle || (count && (!options || !values)))
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     struct cuda_link_object *link = calloc(1, sizeof *link);
     if (!link)
         return CUDA_ERR_OUT_OF_MEMORY;

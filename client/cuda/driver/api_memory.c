@@ -3,9 +3,10 @@
 /* Memory that is allocated and freed at once. */
 #include <stdint.h>
 
-#include "client/cuda/driver/base/driver_context.h"
-#include "client/cuda/driver/driver_exports.h"
-#include "client/cuda/driver/base/driver_pool.h"
+#include "client/cuda/driver/base/driver_connection.h"
+#include "common/cuda/front/driver_exports.h"
+#include "common/cuda/front/driver_pool.h"
+#include "client/cuda/driver/base/driver_device.h"
 #include "client/cuda/driver/base/driver_registered.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
@@ -18,7 +19,7 @@ cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     struct gpushare_memory_info info;
     if (!free_bytes || !total_bytes)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     DRIVER_TRY(driver_result(memory_usage(connection, &info)));
     /* An administrator may set the limit below what is used. */
     *free_bytes = saturating_sub(info.limit, info.used);
@@ -26,13 +27,24 @@ cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     return CUDA_OK;
 }
 
+static bool is_short(gpushare_error error)
+{
+    return error == GPUSHARE_ERROR_OUT_OF_MEMORY || error == GPUSHARE_ERROR_NO_ROOM ||
+           error == GPUSHARE_ERROR_ADDRESS_SPACE_FULL;
+}
+
+/* If memory is short, the pools' freed blocks are given back first. */
 cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
 {
     gpushare_connection *connection;
     if (!ptr || !size)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_context_connection(&connection));
-    return driver_result(driver_pool_alloc(connection, size, ptr));
+    DRIVER_TRY(driver_connection_current(&connection));
+    gpushare_error error = memory_device_alloc(connection, size, ptr);
+    const struct driver_device *device = is_short(error) ? driver_device_of(connection) : NULL;
+    if (device && driver_pool_give_back(device->ordinal))
+        error = memory_device_alloc(connection, size, ptr);
+    return driver_result(error);
 }
 
 cuda_result cuMemAllocPitch_v2(cuda_device_ptr *ptr, size_t *pitch, size_t width, size_t height,
@@ -56,7 +68,7 @@ cuda_result cuMemAllocPitch_v2(cuda_device_ptr *ptr, size_t *pitch, size_t width
 cuda_result cuMemFree_v2(cuda_device_ptr ptr)
 {
     gpushare_connection *connection;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     if (!ptr)
         return CUDA_OK;
     if (!driver_pool_disown(ptr))
@@ -75,7 +87,7 @@ cuda_result cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
     gpushare_connection *connection;
     if (!ptr || !size || (flags & ~known))
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     return driver_result(memory_buffer_alloc(connection, size, ptr));
 }
 
@@ -87,7 +99,7 @@ cuda_result cuMemAllocHost_v2(void **ptr, size_t size)
 cuda_result cuMemFreeHost(void *ptr)
 {
     gpushare_connection *connection;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     if (!ptr)
         return CUDA_OK;
     gpushare_error error = memory_buffer_free(connection, (uint64_t)(uintptr_t)ptr);
@@ -101,7 +113,7 @@ cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
         CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP | CUDA_HOST_REGISTER_READ_ONLY;
     gpushare_connection *connection;
     uint64_t address = (uint64_t)(uintptr_t)ptr, end;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     if (flags & CUDA_HOST_REGISTER_IOMEMORY)
         return CUDA_ERR_NOT_SUPPORTED;
     if (!ptr || !size || (flags & ~known) || __builtin_add_overflow(address, size, &end))
@@ -116,6 +128,6 @@ cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
 cuda_result cuMemHostUnregister(void *ptr)
 {
     gpushare_connection *connection;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     return ptr ? driver_registered_remove((uint64_t)(uintptr_t)ptr) : CUDA_ERR_INVALID_VALUE;
 }

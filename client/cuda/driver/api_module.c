@@ -3,8 +3,8 @@
 /* Modules and kernels. Their handles are the engine's objects. */
 #include <string.h>
 
-#include "client/cuda/driver/base/driver_context.h"
-#include "client/cuda/driver/driver_exports.h"
+#include "client/cuda/driver/base/driver_connection.h"
+#include "common/cuda/front/driver_exports.h"
 #include "client/cuda/driver/base/driver_image.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
@@ -19,18 +19,13 @@ cuda_result cuModuleLoadData(cuda_module *module, const void *image)
     gpushare_module *loaded;
     if (!module || !image)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     size_t bytes = driver_image_measure(&image);
     if (!bytes)
         return CUDA_ERR_INVALID_IMAGE;
     DRIVER_TRY(driver_result(module_load_image(connection, image, bytes, &loaded)));
     *module = (cuda_module)loaded;
     return CUDA_OK;
-}
-
-cuda_result cuModuleLoadFatBinary(cuda_module *module, const void *image)
-{
-    return cuModuleLoadData(module, image);
 }
 
 /* Other options advise the compiler. The server's compiler takes no advice of one client. */
@@ -50,7 +45,7 @@ cuda_result cuModuleLoad(cuda_module *module, const char *path)
     gpushare_module *loaded;
     if (!module || !path)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_context_connection(&connection));
+    DRIVER_TRY(driver_connection_current(&connection));
     gpushare_error error = module_load_file(connection, path, &loaded);
     if (error == GPUSHARE_ERROR_NOT_FOUND)
         return CUDA_ERR_FILE_NOT_FOUND;
@@ -211,47 +206,18 @@ cuda_result cuFuncGetParamCount(cuda_function handle, size_t *count)
     return CUDA_OK;
 }
 
-/* Hints to a cache, which the driver may leave. */
-cuda_result cuFuncSetCacheConfig(cuda_function handle, int config)
+/* The server answers. */
+cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_function handle,
+                                                        int block_size, size_t dynamic_shared_bytes)
 {
-    enum { PREFER_EQUAL = 3 };
     struct gpushare_function *function;
+    uint32_t found;
     DRIVER_TRY(check_function(handle, &function));
-    return config < 0 || config > PREFER_EQUAL ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
-}
-
-cuda_result cuFuncSetSharedMemConfig(cuda_function handle, int config)
-{
-    enum { EIGHT_BYTE_BANKS = 2 };
-    struct gpushare_function *function;
-    DRIVER_TRY(check_function(handle, &function));
-    return config < 0 || config > EIGHT_BYTE_BANKS ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
-}
-
-/* A module is loaded whole, at once. */
-cuda_result cuFuncIsLoaded(int *state, cuda_function handle)
-{
-    enum { LOADED = 1 };
-    struct gpushare_function *function;
-    DRIVER_TRY(check_function(handle, &function));
-    if (!state)
+    if (!blocks || block_size <= 0 || dynamic_shared_bytes > UINT32_MAX)
         return CUDA_ERR_INVALID_VALUE;
-    *state = LOADED;
-    return CUDA_OK;
-}
-
-cuda_result cuFuncLoad(cuda_function handle)
-{
-    struct gpushare_function *function;
-    return check_function(handle, &function);
-}
-
-cuda_result cuModuleGetLoadingMode(int *mode)
-{
-    enum { EAGER = 1 };
-    if (!mode)
-        return CUDA_ERR_INVALID_VALUE;
-    *mode = EAGER;
+    DRIVER_TRY(driver_result(module_query_occupancy(
+        function, (uint32_t)block_size, (uint32_t)dynamic_shared_bytes, &found)));
+    *blocks = (int)found;
     return CUDA_OK;
 }
 
@@ -352,6 +318,6 @@ cuda_result cuLaunchKernelEx_ptsz(const struct cuda_launch_config *config, cuda_
                                   void **params, void **extra)
 {
     return config
-               ? launch_extended(config, function, driver_stream_own(config->stream), params, extra)
+               ? launch_extended(config, function, front_stream_own(config->stream), params, extra)
                : CUDA_ERR_INVALID_VALUE;
 }

@@ -69,16 +69,16 @@ static void *check_other_thread(void *primary)
 /* The server's context serves all, so no client sets its limits. */
 static void check_limits(void)
 {
-    enum { DEPTH = 3, PERSISTING = 6, LAST = 10 };
+    const cuda_limit depth = (cuda_limit)3, persisting = (cuda_limit)6, behind = (cuda_limit)11;
     size_t value = 77;
     EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxGetLimit(&value, CUDA_LIMIT_STACK_SIZE));
     EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(CUDA_LIMIT_MALLOC_HEAP_SIZE, 1 << 20));
-    EXPECT(CUDA_ERR_UNSUPPORTED_LIMIT, cuCtxGetLimit(&value, DEPTH));
-    EXPECT(CUDA_ERR_UNSUPPORTED_LIMIT, cuCtxGetLimit(&value, LAST + 1));
-    OK(cuCtxGetLimit(&value, PERSISTING));
+    EXPECT(CUDA_ERR_UNSUPPORTED_LIMIT, cuCtxGetLimit(&value, depth));
+    EXPECT(CUDA_ERR_UNSUPPORTED_LIMIT, cuCtxGetLimit(&value, behind));
+    OK(cuCtxGetLimit(&value, persisting));
     CHECK(value == 0);
-    OK(cuCtxSetLimit(PERSISTING, 0));
-    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(PERSISTING, 1));
+    OK(cuCtxSetLimit(persisting, 0));
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(persisting, 1));
 }
 
 void check_contexts(void)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/cuda/driver/driver_exports.h"
+#include "common/cuda/front/driver_exports.h"
 
 /* The text of kernels.ptx. */
 extern const char dropin_kernels[];

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cuda/driver/driver_exports.h"
+#include "common/cuda/front/driver_exports.h"
 #include "server/softgpu/softgpu_settings.h"
 
 static int print_driver(void)

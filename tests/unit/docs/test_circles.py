@@ -15,7 +15,8 @@ BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
 # A component: its folder, the folders in it that are components of their own, and the most files that
 # may stand in circles. A number above 0 is a debt: it may only be lowered.
 COMPONENTS = [
-    ("common", (), 0),
+    ("common", ("common/cuda/front",), 0),
+    ("common/cuda/front", (), 0),
     ("client", ("client/tools", "client/cuda"), 0),
     ("client/cuda/runtime", (), 0),
     ("client/cuda/driver", (), 0),

@@ -10,10 +10,12 @@
 #include "client/engine/connect.h"
 #include "client/session/device.h"
 #include "client/session/warning.h"
+#include "common/cuda/front/driver_pool.h"
 #include "common/log.h"
 #include "common/messages.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+_Static_assert((int)LIMITS_DEVICES_MAX <= (int)FRONT_DEVICES_MAX, "");
 static struct driver_device devices[LIMITS_DEVICES_MAX];
 static atomic_int known = -1;
 
@@ -128,10 +130,8 @@ void driver_device_leave(struct driver_device *device)
     }
     pthread_mutex_unlock(&device->lock);
     if (connection) {
-        void (*before_close)(struct driver_device *) = atomic_load(&device->before_close);
         driver_host_fn_drain(connection);
-        if (before_close)
-            before_close(device);
+        driver_pool_forget(device->ordinal);
         driver_registered_forget(device->ordinal);
         device->host_stream = NULL;
         connect_close(connection);

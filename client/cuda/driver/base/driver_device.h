@@ -35,8 +35,6 @@ struct driver_device {
      * last command, which may not be pushed yet; driver_host_fn's. */
     struct gpushare_stream *host_stream;
     uint64_t host_value;
-    /* Called before the connection closes, if it is set: driver_pool's, which stands above this. */
-    _Atomic(void (*)(struct driver_device *)) before_close;
 };
 
 /* Asks the server which devices there are, once. Returns 0, CUDA_ERR_NO_DEVICE, or why the server

@@ -10,6 +10,7 @@
 
 #include "client/gpushare.h"
 #include "common/cuda/cuda_driver.h"
+#include "common/cuda/front/front.h"
 
 /* CUDA's number for an error that the engine has just returned in this thread. */
 cuda_result driver_result_of(gpushare_error error) __attribute__((cold));
@@ -21,12 +22,5 @@ static inline cuda_result driver_result(gpushare_error error)
 
 /* The same for an attempt to become a client, whose every refusal is a matter for its sentence. */
 cuda_result driver_result_refused(gpushare_error error);
-
-#define DRIVER_TRY(call)                                                                           \
-    do {                                                                                           \
-        cuda_result tried_ = (call);                                                               \
-        if (tried_ != CUDA_OK)                                                                     \
-            return tried_;                                                                         \
-    } while (0)
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * driver_absent: functions of NVIDIA's driver that ours does not carry. Each is exported, so that
- * programs which are linked with it run; a call is named once on standard error and refused.
- * cuGetProcAddress does not find it, so that programs which probe fall back. Any thread.
+ * driver_absent: functions of NVIDIA's driver that this library does not carry. Each is exported,
+ * so that programs which are linked with it run; a call is named once on standard error and
+ * refused. cuGetProcAddress does not find it, so that programs which probe fall back. Any thread.
  */
-#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_ABSENT_H
-#define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_ABSENT_H
+#ifndef GPUSHARE_COMMON_CUDA_FRONT_DRIVER_ABSENT_H
+#define GPUSHARE_COMMON_CUDA_FRONT_DRIVER_ABSENT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

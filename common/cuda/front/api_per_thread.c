@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The calls of programs whose default stream is the thread's own. */
-#include "client/cuda/driver/base/driver_context.h"
-#include "client/cuda/driver/driver_exports.h"
+#include "common/cuda/front/driver_exports.h"
+#include "common/cuda/front/front.h"
 
 /* Of a copy that does not return before it is done. */
 static cuda_result done(cuda_result pushed)
@@ -18,7 +18,7 @@ cuda_result cuMemcpy_ptds(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
 cuda_result cuMemcpyAsync_ptsz(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
                                cuda_stream stream)
 {
-    return cuMemcpyAsync(dst, src, size, driver_stream_own(stream));
+    return cuMemcpyAsync(dst, src, size, front_stream_own(stream));
 }
 
 cuda_result cuMemcpyHtoD_v2_ptds(cuda_device_ptr dst, const void *src, size_t size)
@@ -39,83 +39,83 @@ cuda_result cuMemcpyDtoD_v2_ptds(cuda_device_ptr dst, cuda_device_ptr src, size_
 cuda_result cuMemcpyHtoDAsync_v2_ptsz(cuda_device_ptr dst, const void *src, size_t size,
                                       cuda_stream stream)
 {
-    return cuMemcpyHtoDAsync_v2(dst, src, size, driver_stream_own(stream));
+    return cuMemcpyHtoDAsync_v2(dst, src, size, front_stream_own(stream));
 }
 
 cuda_result cuMemcpyDtoHAsync_v2_ptsz(void *dst, cuda_device_ptr src, size_t size,
                                       cuda_stream stream)
 {
-    return cuMemcpyDtoHAsync_v2(dst, src, size, driver_stream_own(stream));
+    return cuMemcpyDtoHAsync_v2(dst, src, size, front_stream_own(stream));
 }
 
 cuda_result cuMemcpyDtoDAsync_v2_ptsz(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
                                       cuda_stream stream)
 {
-    return cuMemcpyDtoDAsync_v2(dst, src, size, driver_stream_own(stream));
+    return cuMemcpyDtoDAsync_v2(dst, src, size, front_stream_own(stream));
 }
 
 cuda_result cuMemsetD8Async_ptsz(cuda_device_ptr dst, unsigned char value, size_t count,
                                  cuda_stream stream)
 {
-    return cuMemsetD8Async(dst, value, count, driver_stream_own(stream));
+    return cuMemsetD8Async(dst, value, count, front_stream_own(stream));
 }
 
 cuda_result cuMemsetD16Async_ptsz(cuda_device_ptr dst, unsigned short value, size_t count,
                                   cuda_stream stream)
 {
-    return cuMemsetD16Async(dst, value, count, driver_stream_own(stream));
+    return cuMemsetD16Async(dst, value, count, front_stream_own(stream));
 }
 
 cuda_result cuMemsetD32Async_ptsz(cuda_device_ptr dst, unsigned value, size_t count,
                                   cuda_stream stream)
 {
-    return cuMemsetD32Async(dst, value, count, driver_stream_own(stream));
+    return cuMemsetD32Async(dst, value, count, front_stream_own(stream));
 }
 
 cuda_result cuStreamQuery_ptsz(cuda_stream stream)
 {
-    return cuStreamQuery(driver_stream_own(stream));
+    return cuStreamQuery(front_stream_own(stream));
 }
 
 cuda_result cuStreamSynchronize_ptsz(cuda_stream stream)
 {
-    return cuStreamSynchronize(driver_stream_own(stream));
+    return cuStreamSynchronize(front_stream_own(stream));
 }
 
 cuda_result cuStreamWaitEvent_ptsz(cuda_stream stream, cuda_event event, unsigned flags)
 {
-    return cuStreamWaitEvent(driver_stream_own(stream), event, flags);
+    return cuStreamWaitEvent(front_stream_own(stream), event, flags);
 }
 
 cuda_result cuStreamGetPriority_ptsz(cuda_stream stream, int *priority)
 {
-    return cuStreamGetPriority(driver_stream_own(stream), priority);
+    return cuStreamGetPriority(front_stream_own(stream), priority);
 }
 
 cuda_result cuStreamGetFlags_ptsz(cuda_stream stream, unsigned *flags)
 {
-    return cuStreamGetFlags(driver_stream_own(stream), flags);
+    return cuStreamGetFlags(front_stream_own(stream), flags);
 }
 
 cuda_result cuStreamGetCtx_ptsz(cuda_stream stream, cuda_context *context)
 {
-    return cuStreamGetCtx(driver_stream_own(stream), context);
+    return cuStreamGetCtx(front_stream_own(stream), context);
 }
 
 cuda_result cuStreamAddCallback_ptsz(cuda_stream stream, cuda_stream_callback callback, void *user,
                                      unsigned flags)
 {
-    return cuStreamAddCallback(driver_stream_own(stream), callback, user, flags);
+    return cuStreamAddCallback(front_stream_own(stream), callback, user, flags);
 }
 
 cuda_result cuLaunchHostFunc_ptsz(cuda_stream stream, cuda_host_fn fn, void *user)
 {
-    return cuLaunchHostFunc(driver_stream_own(stream), fn, user);
+    return cuLaunchHostFunc(front_stream_own(stream), fn, user);
 }
 
 cuda_result cuEventRecord_ptsz(cuda_event event, cuda_stream stream)
 {
-    return cuEventRecord(event, driver_stream_own(stream));
+    return cuEventRecord(event, front_stream_own(stream));
 }
 
 cuda_result cuLaunchKernel_ptsz(cuda_function function, unsigned grid_x, unsigned grid_y,
@@ -124,7 +124,7 @@ cuda_result cuLaunchKernel_ptsz(cuda_function function, unsigned grid_x, unsigne
                                 void **params, void **extra)
 {
     return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
-                          driver_stream_own(stream), params, extra);
+                          front_stream_own(stream), params, extra);
 }
 
 cuda_result cuLaunchCooperativeKernel_ptsz(cuda_function function, unsigned grid_x, unsigned grid_y,
@@ -133,58 +133,58 @@ cuda_result cuLaunchCooperativeKernel_ptsz(cuda_function function, unsigned grid
                                            cuda_stream stream, void **params)
 {
     return cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                                     shared_bytes, driver_stream_own(stream), params);
+                                     shared_bytes, front_stream_own(stream), params);
 }
 
 cuda_result cuStreamGetCtx_v2_ptsz(cuda_stream stream, cuda_context *context, cuda_green_ctx *green)
 {
-    return cuStreamGetCtx_v2(driver_stream_own(stream), context, green);
+    return cuStreamGetCtx_v2(front_stream_own(stream), context, green);
 }
 
 cuda_result cuStreamGetId_ptsz(cuda_stream stream, unsigned long long *id)
 {
-    return cuStreamGetId(driver_stream_own(stream), id);
+    return cuStreamGetId(front_stream_own(stream), id);
 }
 
 cuda_result cuStreamGetDevice_ptsz(cuda_stream stream, cuda_device *device)
 {
-    return cuStreamGetDevice(driver_stream_own(stream), device);
+    return cuStreamGetDevice(front_stream_own(stream), device);
 }
 
 cuda_result cuLaunchHostFunc_v2_ptsz(cuda_stream stream, cuda_host_fn fn, void *user, unsigned mode)
 {
-    return cuLaunchHostFunc_v2(driver_stream_own(stream), fn, user, mode);
+    return cuLaunchHostFunc_v2(front_stream_own(stream), fn, user, mode);
 }
 
 cuda_result cuStreamGetAttribute_ptsz(cuda_stream stream, int attribute, void *value)
 {
-    return cuStreamGetAttribute(driver_stream_own(stream), attribute, value);
+    return cuStreamGetAttribute(front_stream_own(stream), attribute, value);
 }
 
 cuda_result cuStreamSetAttribute_ptsz(cuda_stream stream, int attribute, const void *value)
 {
-    return cuStreamSetAttribute(driver_stream_own(stream), attribute, value);
+    return cuStreamSetAttribute(front_stream_own(stream), attribute, value);
 }
 
 cuda_result cuStreamCopyAttributes_ptsz(cuda_stream to, cuda_stream from)
 {
-    return cuStreamCopyAttributes(driver_stream_own(to), driver_stream_own(from));
+    return cuStreamCopyAttributes(front_stream_own(to), front_stream_own(from));
 }
 
 cuda_result cuStreamIsCapturing_ptsz(cuda_stream stream, int *status)
 {
-    return cuStreamIsCapturing(driver_stream_own(stream), status);
+    return cuStreamIsCapturing(front_stream_own(stream), status);
 }
 
 cuda_result cuStreamGetCaptureInfo_ptsz(cuda_stream stream, int *status, uint64_t *id)
 {
-    return cuStreamGetCaptureInfo(driver_stream_own(stream), status, id);
+    return cuStreamGetCaptureInfo(front_stream_own(stream), status, id);
 }
 
 cuda_result cuStreamGetCaptureInfo_v2_ptsz(cuda_stream stream, int *status, uint64_t *id,
                                            void **graph, const void **dependencies, size_t *count)
 {
-    return cuStreamGetCaptureInfo_v2(driver_stream_own(stream), status, id, graph, dependencies,
+    return cuStreamGetCaptureInfo_v2(front_stream_own(stream), status, id, graph, dependencies,
                                      count);
 }
 
@@ -192,23 +192,23 @@ cuda_result cuStreamGetCaptureInfo_v3_ptsz(cuda_stream stream, int *status, uint
                                            void **graph, const void **dependencies,
                                            const void **edges, size_t *count)
 {
-    return cuStreamGetCaptureInfo_v3(driver_stream_own(stream), status, id, graph, dependencies,
+    return cuStreamGetCaptureInfo_v3(front_stream_own(stream), status, id, graph, dependencies,
                                      edges, count);
 }
 
 cuda_result cuStreamWriteValue32_v2_ptsz(cuda_stream stream, cuda_device_ptr ptr, uint32_t value,
                                          unsigned flags)
 {
-    return cuStreamWriteValue32_v2(driver_stream_own(stream), ptr, value, flags);
+    return cuStreamWriteValue32_v2(front_stream_own(stream), ptr, value, flags);
 }
 
 cuda_result cuEventRecordWithFlags_ptsz(cuda_event event, cuda_stream stream, unsigned flags)
 {
-    return cuEventRecordWithFlags(event, driver_stream_own(stream), flags);
+    return cuEventRecordWithFlags(event, front_stream_own(stream), flags);
 }
 
 cuda_result cuStreamBatchMemOp_v2_ptsz(cuda_stream stream, unsigned count, cuda_mem_op_params *ops,
                                        unsigned flags)
 {
-    return cuStreamBatchMemOp_v2(driver_stream_own(stream), count, ops, flags);
+    return cuStreamBatchMemOp_v2(front_stream_own(stream), count, ops, flags);
 }

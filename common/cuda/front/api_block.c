@@ -5,26 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/cuda/driver/base/driver_context.h"
-#include "client/cuda/driver/driver_exports.h"
-#include "client/cuda/driver/base/driver_result.h"
-#include "client/engine/connection.h"
-#include "client/engine/copy.h"
-#include "client/engine/memory.h"
-#include "client/engine/stream.h"
+#include "common/cuda/front/driver_context.h"
+#include "common/cuda/front/driver_exports.h"
+#include "common/cuda/front/front.h"
 
 /* One side: the address of the first byte, and the distances of rows and planes. */
 struct side {
     uint64_t start;
     size_t pitch, plane;
 };
-
-static cuda_result find_stream(cuda_stream handle, gpushare_connection **connection,
-                               struct gpushare_stream **stream)
-{
-    DRIVER_TRY(driver_context_connection(connection));
-    return driver_stream(*connection, handle, stream);
-}
 
 /* ---- copies ---- */
 
@@ -64,40 +53,35 @@ static cuda_result find_dst(const cuda_memcpy_3d *copy, struct side *side)
     return copy->dst_x + copy->width > side->pitch ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
 }
 
-static gpushare_error push_plane(struct gpushare_stream *stream, const cuda_memcpy_3d *copy,
-                                 struct side to, struct side from)
+static cuda_result push_plane(cuda_stream stream, const cuda_memcpy_3d *copy, struct side to,
+                              struct side from)
 {
-    gpushare_error error = GPUSHARE_SUCCESS;
     if (to.pitch == copy->width && from.pitch == copy->width)
-        return copy_submit(stream, to.start, from.start, copy->width * copy->height);
-    for (size_t y = 0; y < copy->height && !error; y++)
-        error =
-            copy_submit(stream, to.start + y * to.pitch, from.start + y * from.pitch, copy->width);
-    return error;
+        return cuMemcpyAsync(to.start, from.start, copy->width * copy->height, stream);
+    for (size_t y = 0; y < copy->height; y++)
+        DRIVER_TRY(cuMemcpyAsync(to.start + y * to.pitch, from.start + y * from.pitch, copy->width,
+                                 stream));
+    return CUDA_OK;
 }
 
-static cuda_result push_copy(const cuda_memcpy_3d *copy, cuda_stream handle, bool wait)
+static cuda_result push_copy(const cuda_memcpy_3d *copy, cuda_stream stream, bool wait)
 {
-    gpushare_connection *connection;
-    struct gpushare_stream *stream;
     struct side to, from;
     size_t plane;
-    gpushare_error error = GPUSHARE_SUCCESS;
-    DRIVER_TRY(find_stream(handle, &connection, &stream));
+    cuda_context context;
+    DRIVER_TRY(driver_context_check(NULL, &context));
     if (!copy->width || !copy->height || !copy->depth)
         return CUDA_OK;
     DRIVER_TRY(find_src(copy, &from));
     DRIVER_TRY(find_dst(copy, &to));
     if (!to.start || !from.start || __builtin_mul_overflow(copy->width, copy->height, &plane))
         return CUDA_ERR_INVALID_VALUE;
-    for (size_t z = 0; z < copy->depth && !error; z++) {
-        error = push_plane(stream, copy, to, from);
+    for (size_t z = 0; z < copy->depth; z++) {
+        DRIVER_TRY(push_plane(stream, copy, to, from));
         to.start += to.plane;
         from.start += from.plane;
     }
-    if (!error && wait)
-        error = stream_wait_pushed(stream);
-    return driver_work_result(connection, error);
+    return wait ? cuStreamSynchronize(stream) : CUDA_OK;
 }
 
 static cuda_memcpy_3d deepen(const cuda_memcpy_2d *copy)
@@ -169,12 +153,12 @@ cuda_result cuMemcpy3D_v2_ptds(const cuda_memcpy_3d *copy)
 
 cuda_result cuMemcpy2DAsync_v2_ptsz(const cuda_memcpy_2d *copy, cuda_stream stream)
 {
-    return cuMemcpy2DAsync_v2(copy, driver_stream_own(stream));
+    return cuMemcpy2DAsync_v2(copy, front_stream_own(stream));
 }
 
 cuda_result cuMemcpy3DAsync_v2_ptsz(const cuda_memcpy_3d *copy, cuda_stream stream)
 {
-    return cuMemcpy3DAsync_v2(copy, driver_stream_own(stream));
+    return cuMemcpy3DAsync_v2(copy, front_stream_own(stream));
 }
 
 /* ---- fills ---- */
@@ -185,13 +169,24 @@ struct fill {
     uint32_t value, element;     /* bytes of an element */
 };
 
-static cuda_result push_fill(const struct fill *fill, cuda_stream handle, bool wait)
+static cuda_result fill_row(const struct fill *fill, cuda_device_ptr dst, cuda_stream stream)
 {
-    gpushare_connection *connection;
-    struct gpushare_stream *stream;
+    switch (fill->element) {
+    case 1:
+        return cuMemsetD8Async(dst, (unsigned char)fill->value, fill->width, stream);
+    case 2:
+        return cuMemsetD16Async(dst, (unsigned short)fill->value, fill->width, stream);
+    default:
+        return cuMemsetD32Async(dst, fill->value, fill->width, stream);
+    }
+}
+
+static cuda_result push_fill(const struct fill *fill, cuda_stream stream, bool wait)
+{
+    cuda_context context;
     size_t row, bytes;
-    gpushare_error error = GPUSHARE_SUCCESS;
-    DRIVER_TRY(find_stream(handle, &connection, &stream));
+    bool host;
+    DRIVER_TRY(driver_context_check(NULL, &context));
     if (!fill->width || !fill->height)
         return CUDA_OK;
     if (__builtin_mul_overflow(fill->width, (size_t)fill->element, &row) ||
@@ -200,15 +195,11 @@ static cuda_result push_fill(const struct fill *fill, cuda_stream handle, bool w
         __builtin_add_overflow(bytes, row, &bytes) || fill->dst % fill->element ||
         (fill->height > 1 && fill->pitch % fill->element))
         return CUDA_ERR_INVALID_VALUE;
-    enum memory_kind kind = memory_classify(connection, fill->dst, bytes);
-    if (kind != MEMORY_DEVICE && kind != MEMORY_HOST)
+    if (!front_memory_fillable(fill->dst, bytes, &host))
         return CUDA_ERR_INVALID_VALUE;
-    for (size_t y = 0; y < fill->height && !error; y++)
-        error =
-            copy_fill(stream, fill->dst + y * fill->pitch, fill->value, fill->element, fill->width);
-    if (!error && wait && kind == MEMORY_HOST)
-        error = stream_wait_pushed(stream);
-    return driver_work_result(connection, error);
+    for (size_t y = 0; y < fill->height; y++)
+        DRIVER_TRY(fill_row(fill, fill->dst + y * fill->pitch, stream));
+    return wait && host ? cuStreamSynchronize(stream) : CUDA_OK;
 }
 
 #define FILL(name, type, bytes, stream)                                                            \
@@ -234,6 +225,6 @@ FILL(cuMemsetD2D32_v2_ptds, unsigned, 4, CUDA_STREAM_PER_THREAD)
 FILL_ASYNC(cuMemsetD2D8Async, unsigned char, 1, SAME)
 FILL_ASYNC(cuMemsetD2D16Async, unsigned short, 2, SAME)
 FILL_ASYNC(cuMemsetD2D32Async, unsigned, 4, SAME)
-FILL_ASYNC(cuMemsetD2D8Async_ptsz, unsigned char, 1, driver_stream_own)
-FILL_ASYNC(cuMemsetD2D16Async_ptsz, unsigned short, 2, driver_stream_own)
-FILL_ASYNC(cuMemsetD2D32Async_ptsz, unsigned, 4, driver_stream_own)
+FILL_ASYNC(cuMemsetD2D8Async_ptsz, unsigned char, 1, front_stream_own)
+FILL_ASYNC(cuMemsetD2D16Async_ptsz, unsigned short, 2, front_stream_own)
+FILL_ASYNC(cuMemsetD2D32Async_ptsz, unsigned, 4, front_stream_own)

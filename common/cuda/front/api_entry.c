@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * The library itself: its versions, errors, and cuGetProcAddress, which finds a function by name,
+ * The library itself: its errors, and cuGetProcAddress, which finds a function by name,
  * version and flags, because the version chooses the ABI. If several rows have the name, the newest
  * that the caller knows counts.
  */
@@ -9,29 +9,20 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "client/cuda/driver/base/driver_absent.h"
-#include "client/cuda/driver/base/driver_device.h"
-#include "client/cuda/driver/driver_exports.h"
-#include "client/cuda/driver/base/driver_result.h"
+#include "common/cuda/front/driver_absent.h"
+#include "common/cuda/front/driver_exports.h"
+#include "common/cuda/front/front.h"
 #include "common/log.h"
 #include "common/messages.h"
 
-const int gpushare_dropin_marker = 1;
-
-typedef void (*entry_fn)(void);
-
-static const struct row {
-    const char *name;
-    int version;
-    entry_fn fn;
-} rows[] = {
-#define E(name, symbol, version, params) {#name, version, (entry_fn)symbol},
+static const struct front_row rows[] = {
+#define E(name, symbol, version, params) {#name, version, (front_fn)symbol},
     DRIVER_EXPORTS(E)
 #undef E
 };
 
-static const struct row per_thread_rows[] = {
-#define E(name, symbol, version, params) {#name, version, (entry_fn)symbol},
+static const struct front_row per_thread_rows[] = {
+#define E(name, symbol, version, params) {#name, version, (front_fn)symbol},
     DRIVER_EXPORTS_PER_THREAD(E)
 #undef E
 };
@@ -43,26 +34,36 @@ enum {
 
 /* The rows of one name. */
 struct found {
-    const struct row *best; /* the newest that the caller knows, or NULL */
-    bool carried;           /* a row of the name is carried, whether the caller knows it or not */
-    int absent;             /* the newest version that the caller knows and that is not, or 0 */
+    const struct front_row *best; /* the newest that the caller knows, or NULL */
+    bool carried; /* a row of the name is carried, whether the caller knows it or not */
+    int absent;   /* the newest version that the caller knows and that is not, or 0 */
     bool any;
 };
 
-static void look(const char *name, int version, bool per_thread, struct found *found)
+static void look_among(const struct front_row *table, size_t count, const char *name, int version,
+                       struct found *found)
 {
-    const struct row *table = per_thread ? per_thread_rows : rows;
-    const size_t count = per_thread ? PER_THREAD_ROWS : ROWS;
-    *found = (struct found){0};
     for (size_t i = 0; i < count; i++)
-        if (!strcmp(table[i].name, name)) {
+        if (!strcmp(table[i].name, name) && front_offers(name, table[i].version)) {
             found->carried = true;
             if (table[i].version <= version &&
                 (!found->best || table[i].version > found->best->version))
                 found->best = &table[i];
         }
+}
+
+static void look(const char *name, int version, bool per_thread, struct found *found)
+{
+    *found = (struct found){0};
+    if (per_thread) {
+        look_among(per_thread_rows, PER_THREAD_ROWS, name, version, found);
+    } else {
+        look_among(rows, ROWS, name, version, found);
+        look_among(front_own_rows, front_own_row_count, name, version, found);
+    }
     for (size_t i = 0; i < absent_row_count; i++)
-        if (absent_rows[i].per_thread == per_thread && !strcmp(absent_rows[i].name, name)) {
+        if (absent_rows[i].per_thread == per_thread && !strcmp(absent_rows[i].name, name) &&
+            front_offers(name, absent_rows[i].version)) {
             found->any = true;
             if (absent_rows[i].version <= version && absent_rows[i].version > found->absent)
                 found->absent = absent_rows[i].version;
@@ -102,23 +103,6 @@ cuda_result cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint
 cuda_result cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags)
 {
     return cuGetProcAddress_v2(symbol, fn, version, flags, NULL);
-}
-
-cuda_result cuInit(unsigned flags)
-{
-    return flags ? CUDA_ERR_INVALID_VALUE : driver_device_survey();
-}
-
-/* NVIDIA's driver answers this before cuInit too. Here the server has to be asked. */
-cuda_result cuDriverGetVersion(int *version)
-{
-    struct driver_device *device;
-    if (!version)
-        return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_device_survey());
-    DRIVER_TRY(driver_device_get(0, &device));
-    *version = (int)device->described.driver_version;
-    return CUDA_OK;
 }
 
 cuda_result cuGetErrorName(cuda_result error, const char **name)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * driver_exports: every function that the drop-in libcuda.so.1 carries, once. The prototypes below
- * and the rows of cuGetProcAddress (api_entry.c) are made from this table. exports.txt names all
- * functions that NVIDIA's library has; the others are refused (generate_exports.py).
+ * driver_exports: every function that both libcuda.so.1 carry, gpushare's drop-in and the software
+ * GPU's, once. The prototypes below and the rows of cuGetProcAddress (api_entry.c) are made from
+ * this table. exports.txt names all functions that NVIDIA's library has; the others are refused
+ * (generate_exports.py).
  *
  * E(name, symbol, version, (parameters))
  * name: for cuGetProcAddress. symbol: the exported one. version: of CUDA, which chooses the ABI
@@ -11,8 +12,8 @@
  *
  * The comments between the rows are the headings of docs/cuda-api.md.
  */
-#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_EXPORTS_H
-#define GPUSHARE_CLIENT_CUDA_DRIVER_DRIVER_EXPORTS_H
+#ifndef GPUSHARE_COMMON_CUDA_FRONT_DRIVER_EXPORTS_H
+#define GPUSHARE_COMMON_CUDA_FRONT_DRIVER_EXPORTS_H
 
 #include "common/cuda/cuda_driver.h"
 #include "common/cuda/launch_attribute.h"
@@ -70,8 +71,8 @@
     E(cuCtxSetCacheConfig, cuCtxSetCacheConfig, 3020, (int config)) \
     E(cuCtxGetSharedMemConfig, cuCtxGetSharedMemConfig, 4020, (int *config)) \
     E(cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, 4020, (int config)) \
-    E(cuCtxGetLimit, cuCtxGetLimit, 3010, (size_t *value, int limit)) \
-    E(cuCtxSetLimit, cuCtxSetLimit, 3010, (int limit, size_t value)) \
+    E(cuCtxGetLimit, cuCtxGetLimit, 3010, (size_t *value, cuda_limit limit)) \
+    E(cuCtxSetLimit, cuCtxSetLimit, 3010, (cuda_limit limit, size_t value)) \
     E(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, (cuda_context peer, unsigned flags)) \
     E(cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, 4000, (cuda_context peer)) \
     E(cuCtxGetId, cuCtxGetId, 12000, (cuda_context context, unsigned long long *id)) \
@@ -296,8 +297,5 @@
 DRIVER_EXPORTS(E)
 DRIVER_EXPORTS_PER_THREAD(E)
 #undef E
-
-/* The server refuses to serve a library that has this symbol: it would be its own client. */
-extern API const int gpushare_dropin_marker;
 
 #endif

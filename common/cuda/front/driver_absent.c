@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/driver/base/driver_absent.h"
+#include "common/cuda/front/driver_absent.h"
 
 #include "common/log.h"
 #include "common/messages.h"

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Memory of both sides. It lies in the host's memory, which the device reaches at the same address,
- * so no page ever moves: kernels go over the bus for it, and it counts as the client's pinned
- * memory. Advice has no effect.
+ * Memory of both sides. It lies where host and device reach it at one address, so no page ever
+ * moves. Advice has no effect.
  */
 #include <stdint.h>
 
-#include "client/cuda/driver/base/driver_context.h"
-#include "client/cuda/driver/base/driver_result.h"
-#include "client/cuda/driver/driver_exports.h"
-#include "client/engine/connection.h"
-#include "client/engine/memory.h"
+#include "common/cuda/front/driver_context.h"
+#include "common/cuda/front/driver_exports.h"
+#include "common/cuda/front/front.h"
 
 enum {
     ATTACH_GLOBAL = 1,
@@ -24,33 +21,30 @@ enum {
 
 cuda_result cuMemAllocManaged(cuda_device_ptr *ptr, size_t size, unsigned flags)
 {
-    gpushare_connection *connection;
-    void *buffer;
+    cuda_context context;
     if (!ptr || !size || (flags != ATTACH_GLOBAL && flags != ATTACH_HOST))
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_context_connection(&connection));
-    DRIVER_TRY(driver_result(memory_managed_alloc(connection, size, &buffer)));
-    *ptr = (uint64_t)(uintptr_t)buffer;
-    return CUDA_OK;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    return front_managed_alloc(ptr, size);
 }
 
 /* A range within one managed allocation of the current context. */
 static cuda_result check_range(cuda_device_ptr ptr, size_t size)
 {
-    gpushare_connection *connection;
-    struct allocation found;
-    DRIVER_TRY(driver_context_connection(&connection));
-    if (!size || !allocation_find(&connection->allocations, ptr, &found) ||
-        found.kind != ALLOCATION_MANAGED || size > found.asked - (ptr - found.address))
+    cuda_context context;
+    struct front_memory found;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    if (!size || !front_memory_find(ptr, &found) || found.kind != FRONT_MANAGED ||
+        found.device != context->device || size > found.bytes - (ptr - found.address))
         return CUDA_ERR_INVALID_VALUE;
     return CUDA_OK;
 }
 
 static cuda_result check_place(cuda_mem_location place)
 {
-    struct driver_device *device;
+    cuda_device device;
     if (place.type == CUDA_MEM_LOCATION_DEVICE)
-        return driver_device_get(place.id, &device);
+        return cuDeviceGet(&device, place.id);
     return place.type == CUDA_MEM_LOCATION_HOST || (int)place.type == LOCATION_NUMA ||
                    (int)place.type == LOCATION_NUMA + 1
                ? CUDA_OK
@@ -67,10 +61,10 @@ static cuda_mem_location place_of(cuda_device device)
 cuda_result cuMemPrefetchAsync_v2(cuda_device_ptr ptr, size_t size, cuda_mem_location place,
                                   unsigned flags, cuda_stream stream)
 {
-    gpushare_connection *connection;
+    struct front_stream found;
     if (flags)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_stream_connection(stream, &connection));
+    DRIVER_TRY(front_stream_find(stream, &found));
     DRIVER_TRY(check_place(place));
     return check_range(ptr, size);
 }
@@ -100,8 +94,8 @@ cuda_result cuMemAdvise(cuda_device_ptr ptr, size_t size, int advice, cuda_devic
 cuda_result cuStreamAttachMemAsync(cuda_stream stream, cuda_device_ptr ptr, size_t size,
                                    unsigned flags)
 {
-    gpushare_connection *connection;
-    DRIVER_TRY(driver_stream_connection(stream, &connection));
+    struct front_stream found;
+    DRIVER_TRY(front_stream_find(stream, &found));
     if (flags != ATTACH_GLOBAL && flags != ATTACH_HOST && flags != ATTACH_SINGLE)
         return CUDA_ERR_INVALID_VALUE;
     return check_range(ptr, size ? size : 1);
@@ -110,17 +104,17 @@ cuda_result cuStreamAttachMemAsync(cuda_stream stream, cuda_device_ptr ptr, size
 cuda_result cuMemPrefetchAsync_ptsz(cuda_device_ptr ptr, size_t size, cuda_device device,
                                     cuda_stream stream)
 {
-    return cuMemPrefetchAsync(ptr, size, device, driver_stream_own(stream));
+    return cuMemPrefetchAsync(ptr, size, device, front_stream_own(stream));
 }
 
 cuda_result cuMemPrefetchAsync_v2_ptsz(cuda_device_ptr ptr, size_t size, cuda_mem_location place,
                                        unsigned flags, cuda_stream stream)
 {
-    return cuMemPrefetchAsync_v2(ptr, size, place, flags, driver_stream_own(stream));
+    return cuMemPrefetchAsync_v2(ptr, size, place, flags, front_stream_own(stream));
 }
 
 cuda_result cuStreamAttachMemAsync_ptsz(cuda_stream stream, cuda_device_ptr ptr, size_t size,
                                         unsigned flags)
 {
-    return cuStreamAttachMemAsync(driver_stream_own(stream), ptr, size, flags);
+    return cuStreamAttachMemAsync(front_stream_own(stream), ptr, size, flags);
 }

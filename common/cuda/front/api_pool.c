@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Allocation in the order of streams, and the pools behind it. */
-#include "client/cuda/driver/base/driver_context.h"
-#include "client/cuda/driver/base/driver_pool.h"
-#include "client/cuda/driver/base/driver_result.h"
-#include "client/cuda/driver/driver_exports.h"
+#include "common/cuda/front/driver_pool.h"
+#include "common/cuda/front/driver_exports.h"
+#include "common/cuda/front/front.h"
 
 /* ---- memory ---- */
 
-static cuda_result device_of_stream(cuda_stream stream, struct driver_device **device)
+static cuda_result device_of_stream(cuda_stream handle, cuda_device *device)
 {
-    gpushare_connection *connection;
-    DRIVER_TRY(driver_stream_connection(stream, &connection));
-    *device = driver_device_of(connection);
-    return *device ? CUDA_OK : CUDA_ERR_CONTEXT_IS_DESTROYED;
+    struct front_stream stream;
+    DRIVER_TRY(front_stream_find(handle, &stream));
+    *device = stream.device;
+    return CUDA_OK;
 }
 
 cuda_result cuMemAllocAsync(cuda_device_ptr *ptr, size_t size, cuda_stream stream)
 {
-    struct driver_device *device;
+    cuda_device device;
     struct memory_pool *pool;
     if (!ptr || !size)
         return CUDA_ERR_INVALID_VALUE;
@@ -31,7 +30,7 @@ cuda_result cuMemAllocAsync(cuda_device_ptr *ptr, size_t size, cuda_stream strea
 cuda_result cuMemAllocFromPoolAsync(cuda_device_ptr *ptr, size_t size, cuda_mem_pool handle,
                                     cuda_stream stream)
 {
-    struct driver_device *device;
+    cuda_device device;
     struct memory_pool *pool;
     if (!ptr || !size)
         return CUDA_ERR_INVALID_VALUE;
@@ -44,7 +43,7 @@ cuda_result cuMemAllocFromPoolAsync(cuda_device_ptr *ptr, size_t size, cuda_mem_
 
 cuda_result cuMemFreeAsync(cuda_device_ptr ptr, cuda_stream stream)
 {
-    struct driver_device *device;
+    cuda_device device;
     struct memory_pool *pool;
     DRIVER_TRY(device_of_stream(stream, &device));
     if (!ptr)
@@ -55,18 +54,18 @@ cuda_result cuMemFreeAsync(cuda_device_ptr ptr, cuda_stream stream)
 
 cuda_result cuMemAllocAsync_ptsz(cuda_device_ptr *ptr, size_t size, cuda_stream stream)
 {
-    return cuMemAllocAsync(ptr, size, driver_stream_own(stream));
+    return cuMemAllocAsync(ptr, size, front_stream_own(stream));
 }
 
 cuda_result cuMemAllocFromPoolAsync_ptsz(cuda_device_ptr *ptr, size_t size, cuda_mem_pool pool,
                                          cuda_stream stream)
 {
-    return cuMemAllocFromPoolAsync(ptr, size, pool, driver_stream_own(stream));
+    return cuMemAllocFromPoolAsync(ptr, size, pool, front_stream_own(stream));
 }
 
 cuda_result cuMemFreeAsync_ptsz(cuda_device_ptr ptr, cuda_stream stream)
 {
-    return cuMemFreeAsync(ptr, driver_stream_own(stream));
+    return cuMemFreeAsync(ptr, front_stream_own(stream));
 }
 
 /* ---- pools ---- */
@@ -74,16 +73,16 @@ cuda_result cuMemFreeAsync_ptsz(cuda_device_ptr ptr, cuda_stream stream)
 /* Memory that other processes may open is not carried, nor memory of the host. */
 cuda_result cuMemPoolCreate(cuda_mem_pool *handle, const cuda_mem_pool_props *props)
 {
-    struct driver_device *device;
+    cuda_device device;
     struct memory_pool *pool;
     if (!handle || !props)
         return CUDA_ERR_INVALID_VALUE;
-    if (driver_device_count() < 0)
+    if (front_device_count() < 0)
         return CUDA_ERR_NOT_INITIALIZED;
     if (props->type != CUDA_MEM_ALLOCATION_PINNED || props->handle_types != CUDA_MEM_HANDLE_NONE ||
         props->location.type != CUDA_MEM_LOCATION_DEVICE || props->usage)
         return CUDA_ERR_NOT_SUPPORTED;
-    DRIVER_TRY(driver_device_get(props->location.id, &device));
+    DRIVER_TRY(cuDeviceGet(&device, props->location.id));
     DRIVER_TRY(driver_pool_create(device, props->max_size, &pool));
     *handle = driver_pool_handle(pool);
     return CUDA_OK;
@@ -141,7 +140,7 @@ cuda_result cuMemPoolSetAccess(cuda_mem_pool handle, const cuda_mem_access_desc 
         return CUDA_ERR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
         bool own = map[i].location.type == CUDA_MEM_LOCATION_DEVICE &&
-                   map[i].location.id == driver_pool_device(pool)->ordinal;
+                   map[i].location.id == driver_pool_device(pool);
         if (own && map[i].flags != CUDA_MEM_ACCESS_READWRITE)
             return CUDA_ERR_INVALID_DEVICE;
         if (!own && map[i].flags != CUDA_MEM_ACCESS_NONE)
@@ -157,8 +156,7 @@ cuda_result cuMemPoolGetAccess(cuda_mem_access *flags, cuda_mem_pool handle,
     DRIVER_TRY(driver_pool_check(handle, &pool));
     if (!flags || !location)
         return CUDA_ERR_INVALID_VALUE;
-    *flags = location->type == CUDA_MEM_LOCATION_DEVICE &&
-                     location->id == driver_pool_device(pool)->ordinal
+    *flags = location->type == CUDA_MEM_LOCATION_DEVICE && location->id == driver_pool_device(pool)
                  ? CUDA_MEM_ACCESS_READWRITE
                  : CUDA_MEM_ACCESS_NONE;
     return CUDA_OK;
@@ -168,9 +166,9 @@ cuda_result cuMemPoolGetAccess(cuda_mem_access *flags, cuda_mem_pool handle,
 
 cuda_result cuDeviceGetDefaultMemPool(cuda_mem_pool *handle, cuda_device ordinal)
 {
-    struct driver_device *device;
+    cuda_device device;
     struct memory_pool *pool;
-    DRIVER_TRY(driver_device_get(ordinal, &device));
+    DRIVER_TRY(cuDeviceGet(&device, ordinal));
     if (!handle)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_pool_default(device, &pool));
@@ -180,9 +178,9 @@ cuda_result cuDeviceGetDefaultMemPool(cuda_mem_pool *handle, cuda_device ordinal
 
 cuda_result cuDeviceGetMemPool(cuda_mem_pool *handle, cuda_device ordinal)
 {
-    struct driver_device *device;
+    cuda_device device;
     struct memory_pool *pool;
-    DRIVER_TRY(driver_device_get(ordinal, &device));
+    DRIVER_TRY(cuDeviceGet(&device, ordinal));
     if (!handle)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_pool_current(device, &pool));
@@ -192,9 +190,9 @@ cuda_result cuDeviceGetMemPool(cuda_mem_pool *handle, cuda_device ordinal)
 
 cuda_result cuDeviceSetMemPool(cuda_device ordinal, cuda_mem_pool handle)
 {
-    struct driver_device *device;
+    cuda_device device;
     struct memory_pool *pool;
-    DRIVER_TRY(driver_device_get(ordinal, &device));
+    DRIVER_TRY(cuDeviceGet(&device, ordinal));
     DRIVER_TRY(driver_pool_check(handle, &pool));
     if (driver_pool_device(pool) != device)
         return CUDA_ERR_INVALID_VALUE;

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * driver_connection: the connections on which CUDA's contexts and streams stand. Any thread.
+ */
+#ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_CONNECTION_H
+#define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_CONNECTION_H
+
+#include "client/gpushare.h"
+#include "common/cuda/cuda_driver.h"
+#include "common/cuda/front/front.h"
+
+struct gpushare_stream;
+
+/* Gives the connection of the thread's current context, checked: it can be used now. Returns
+ * CUDA_ERR_NOT_INITIALIZED, CUDA_ERR_INVALID_CONTEXT, CUDA_ERR_CONTEXT_IS_DESTROYED or the sticky
+ * error that ended it. */
+cuda_result driver_connection_current(gpushare_connection **connection);
+
+/* The same for the connection of a context, of which NULL is the current one; for the connection of
+ * an object; and without one. */
+cuda_result driver_connection_of(cuda_context context, gpushare_connection **connection);
+cuda_result driver_connection_check(gpushare_connection *connection);
+
+/* The result of work on a connection: from a lost launch on, every later call returns the same. */
+cuda_result driver_work_result(gpushare_connection *connection, gpushare_error error);
+
+/* A thread has waited for work of the connection: its device's pools release what they need not
+ * keep. */
+void driver_connection_settle(const gpushare_connection *connection);
+
+/* Gives the engine's stream of a handle of the connection, which may be one of CUDA's special
+ * values. */
+cuda_result driver_stream(gpushare_connection *connection, cuda_stream handle,
+                          struct gpushare_stream **stream);
+
+/* Gives the connection of a stream's handle, checked. A made stream belongs to its connection,
+ * whichever context is current. */
+cuda_result driver_stream_connection(cuda_stream handle, gpushare_connection **connection);
+
+/* Both. */
+cuda_result driver_stream_resolve(cuda_stream handle, struct gpushare_stream **stream);
+
+/* The same handle for the engine's calls that take handles. */
+gpushare_stream *driver_stream_handle(cuda_stream handle);
+
+#endif

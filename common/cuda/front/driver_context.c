@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/cuda/front/driver_context.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Programs nest a handful. */
+enum { STACK_MAX = 64 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cuda_context_object primaries[FRONT_DEVICES_MAX];
+static unsigned retained[FRONT_DEVICES_MAX]; /* under the lock */
+static _Atomic unsigned long long last_id;
+
+static _Thread_local struct {
+    cuda_context contexts[STACK_MAX];
+    unsigned depth;
+} stack;
+
+/* ---- the objects ---- */
+
+static cuda_result check_device(cuda_device device)
+{
+    const int count = front_device_count();
+    if (count < 0)
+        return CUDA_ERR_NOT_INITIALIZED;
+    return device >= 0 && device < count ? CUDA_OK : CUDA_ERR_INVALID_DEVICE;
+}
+
+cuda_result driver_context_primary(cuda_device device, cuda_context *context)
+{
+    DRIVER_TRY(check_device(device));
+    *context = &primaries[device];
+    pthread_mutex_lock(&lock);
+    if (!(*context)->id) {
+        (*context)->device = device;
+        (*context)->id = atomic_fetch_add(&last_id, 1) + 1;
+    }
+    pthread_mutex_unlock(&lock);
+    return CUDA_OK;
+}
+
+cuda_result driver_context_retain(cuda_context primary)
+{
+    DRIVER_TRY(front_check());
+    unsigned *count = &retained[primary->device];
+    cuda_result result = CUDA_OK;
+    pthread_mutex_lock(&lock);
+    if (*count == 0)
+        result = front_enter(primary->device);
+    if (result == CUDA_OK) {
+        (*count)++;
+        atomic_store(&primary->alive, true);
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+cuda_result driver_context_release(cuda_context primary, bool all)
+{
+    DRIVER_TRY(front_check());
+    unsigned *count = &retained[primary->device];
+    cuda_result result = CUDA_OK;
+    pthread_mutex_lock(&lock);
+    if (*count == 0) {
+        result = CUDA_ERR_INVALID_CONTEXT;
+    } else {
+        *count = all ? 0 : *count - 1;
+        if (*count == 0) {
+            atomic_store(&primary->alive, false);
+            front_leave(primary->device);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_context *context)
+{
+    DRIVER_TRY(front_check());
+    DRIVER_TRY(check_device(device));
+    struct cuda_context_object *made = calloc(1, sizeof *made);
+    if (!made)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    cuda_result result = front_enter(device);
+    if (result == CUDA_OK) {
+        made->device = device;
+        made->id = atomic_fetch_add(&last_id, 1) + 1;
+        atomic_store(&made->flags, flags);
+        atomic_store(&made->alive, true);
+        result = driver_context_push(made);
+        if (result != CUDA_OK)
+            front_leave(device);
+    }
+    if (result == CUDA_OK)
+        *context = made;
+    else
+        free(made);
+    return result;
+}
+
+cuda_result driver_context_destroy(cuda_context context)
+{
+    DRIVER_TRY(front_check());
+    if (!context || (context >= primaries && context < primaries + FRONT_DEVICES_MAX))
+        return CUDA_ERR_INVALID_CONTEXT;
+    if (!atomic_exchange(&context->alive, false))
+        return CUDA_ERR_CONTEXT_IS_DESTROYED;
+    if (driver_context_top() == context)
+        stack.depth--;
+    front_leave(context->device);
+    return CUDA_OK;
+}
+
+/* ---- the thread's stack ---- */
+
+cuda_result driver_context_push(cuda_context context)
+{
+    if (stack.depth == STACK_MAX)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    stack.contexts[stack.depth++] = context;
+    return CUDA_OK;
+}
+
+cuda_result driver_context_pop(cuda_context *context)
+{
+    if (stack.depth == 0)
+        return CUDA_ERR_INVALID_CONTEXT;
+    stack.depth--;
+    if (context)
+        *context = stack.contexts[stack.depth];
+    return CUDA_OK;
+}
+
+cuda_result driver_context_set(cuda_context context)
+{
+    if (stack.depth)
+        stack.depth--;
+    return context ? driver_context_push(context) : CUDA_OK;
+}
+
+cuda_context driver_context_top(void)
+{
+    return stack.depth ? stack.contexts[stack.depth - 1] : NULL;
+}
+
+cuda_result driver_context_check(cuda_context handle, cuda_context *context)
+{
+    DRIVER_TRY(front_check());
+    *context = handle ? handle : driver_context_top();
+    if (!*context)
+        return CUDA_ERR_INVALID_CONTEXT;
+    return atomic_load_explicit(&(*context)->alive, memory_order_relaxed)
+               ? CUDA_OK
+               : CUDA_ERR_CONTEXT_IS_DESTROYED;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * driver_context: CUDA's contexts. All contexts of a device share its objects. A thread has a stack
+ * of current ones. Any thread.
+ *
+ * A context object is never freed, so that a handle of a destroyed one is recognised.
+ */
+#ifndef GPUSHARE_COMMON_CUDA_FRONT_DRIVER_CONTEXT_H
+#define GPUSHARE_COMMON_CUDA_FRONT_DRIVER_CONTEXT_H
+
+#include "common/cuda/cuda_driver.h"
+#include "common/cuda/front/front.h"
+
+struct cuda_context_object {
+    cuda_device device;
+    unsigned long long id; /* unique in the process */
+    _Atomic unsigned flags;
+    atomic_bool alive;
+};
+
+/* The device's primary context. It is alive while it is retained. */
+cuda_result driver_context_primary(cuda_device device, cuda_context *context);
+cuda_result driver_context_retain(cuda_context primary);
+/* all: whoever retained it. Returns CUDA_ERR_INVALID_CONTEXT if nobody has. */
+cuda_result driver_context_release(cuda_context primary, bool all);
+
+cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_context *context);
+cuda_result driver_context_destroy(cuda_context context);
+
+/* The thread's stack. The top is NULL if it is empty. */
+cuda_result driver_context_push(cuda_context context);
+cuda_result driver_context_pop(cuda_context *context);
+cuda_result driver_context_set(cuda_context context);
+cuda_context driver_context_top(void);
+
+/* Gives the context of a handle: NULL stands for the thread's current one. */
+cuda_result driver_context_check(cuda_context handle, cuda_context *context);
+
+#endif

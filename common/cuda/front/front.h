@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * front: the operations of a device, over which the rules of CUDA's driver API are written once.
+ * Two libraries called libcuda.so.1 are linked with them: gpushare's drop-in answers through the
+ * client library's engine (client/cuda/driver/), and the software GPU by itself
+ * (server/softgpu/api/).
+ *
+ * Beside these operations the front calls functions of CUDA which either library has of its own:
+ * those of modules, kernels, streams, events, copies and fills. Any thread.
+ */
+#ifndef GPUSHARE_COMMON_CUDA_FRONT_FRONT_H
+#define GPUSHARE_COMMON_CUDA_FRONT_FRONT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cuda/cuda_driver.h"
+#include "common/cuda/memory_pool.h"
+
+enum { FRONT_DEVICES_MAX = 64 };
+
+/* ---- the library ---- */
+
+/* A row of cuGetProcAddress. */
+typedef void (*front_fn)(void);
+struct front_row {
+    const char *name;
+    int version;
+    front_fn fn;
+};
+
+/* Functions that this library carries beside those of driver_exports.h. NULL if it has none. */
+extern const struct front_row *const front_own_rows;
+extern const size_t front_own_row_count;
+
+/* Whether the driver that this library stands for has the function of this name and version. */
+bool front_offers(const char *name, int version);
+
+/* Returns CUDA_ERR_NOT_INITIALIZED; CUDA_ERR_NOT_PERMITTED in a function of the program that runs
+ * in a stream's order; or 0. */
+cuda_result front_check(void);
+
+/* ---- devices and contexts ---- */
+
+/* Number of devices; -1 before cuInit. */
+int front_device_count(void);
+
+/* A context begins and ends to stand on the device. Memory and all other objects go with the last
+ * one. */
+cuda_result front_enter(cuda_device device);
+void front_leave(cuda_device device);
+
+/* ---- memory ---- */
+
+enum front_memory_kind { FRONT_DEVICE, FRONT_HOST, FRONT_MANAGED };
+
+/* An allocation, or host memory that is registered. */
+struct front_memory {
+    uint64_t address, bytes;
+    uint64_t id; /* unique in the process; 0: it has none */
+    enum front_memory_kind kind;
+    bool registered;
+    bool mapped; /* the device reaches it, at the same address */
+    cuda_device device;
+};
+
+/* Finds what holds the address. Returns false if nothing does. */
+bool front_memory_find(uint64_t address, struct front_memory *memory);
+
+/* Whether a fill in the current context may write all these bytes; and whether the host has them,
+ * so that a fill which is not asynchronous waits. */
+bool front_memory_fillable(uint64_t address, size_t bytes, bool *host);
+
+/* Allocates memory of both sides in the current context. cuMemFree frees it. */
+cuda_result front_managed_alloc(cuda_device_ptr *ptr, size_t bytes);
+
+/* The operations below the memory pools. A pool's place is driver_pool_place of its device. */
+extern const struct memory_pool_calls front_pool_calls;
+
+/* ---- streams ---- */
+
+struct front_stream {
+    cuda_device device;
+    unsigned flags;
+    int priority;
+    unsigned long long id; /* unique in the process */
+    cuda_green_ctx green;  /* NULL: it is of none */
+    _Atomic uint32_t *note;
+};
+
+/* Gives the stream of a handle, which may be one of CUDA's special values. The note begins as 0 and
+ * is the front's own. */
+cuda_result front_stream_find(cuda_stream handle, struct front_stream *stream);
+
+/* A handle as the calls of per-thread default streams mean it. */
+static inline cuda_stream front_stream_own(cuda_stream handle)
+{
+    return handle ? handle : CUDA_STREAM_PER_THREAD;
+}
+
+/* ---- modules ---- */
+
+/* Either one of both: an image, which comes without a size, or the path of a file. The arrays may
+ * be NULL if their count is 0. */
+struct front_image {
+    const void *image;
+    const char *path;
+    unsigned count;
+    cuda_jit_option *options;
+    void **values;
+};
+
+/* Loads a module onto a device on which a context stands. The calls on such a module and on its
+ * kernels need no current context. Returns CUDA_ERR_FILE_NOT_FOUND too. */
+cuda_result front_module_load(cuda_device device, const struct front_image *image,
+                              cuda_module *module);
+
+/* Give the device of a module, even if no call may use it any more; and of a kernel that may be
+ * used. */
+cuda_result front_module_device(cuda_module module, cuda_device *device);
+cuda_result front_function_device(cuda_function function, cuda_device *device);
+
+#define DRIVER_TRY(call)                                                                           \
+    do {                                                                                           \
+        cuda_result tried_ = (call);                                                               \
+        if (tried_ != CUDA_OK)                                                                     \
+            return tried_;                                                                         \
+    } while (0)
+
+#endif
