@@ -74,7 +74,7 @@ $(A)/libcommon.a:     $(call obj,$(COMMON_SRC)) $(BUILD)/obj/generated/protocol.
 $(A)/libsupervisor.a: $(call obj,$(SUPERVISOR_SRC))
 $(A)/libworker.a:     $(call obj,$(WORKER_SRC))
 $(A)/libscheduler.a:  $(call obj,$(SCHEDULER_SRC))
-$(A)/libsoftgpu.a:    $(call obj,$(SOFTGPU_SRC))
+$(A)/libsoftgpu.a:    $(call obj,$(SOFTGPU_SRC) $(FRONT_SRC)) $(BUILD)/obj/generated/softgpu_absent.o
 $(A)/libclient.a:     $(call obj,$(CLIENT_SRC))
 $(A)/libtools.a:      $(call obj,$(TOOLS_SRC)) $(BUILD)/obj/generated/cuda_functions.o
 $(A)/libsupport.a:    $(call obj,$(SUPPORT_SRC))

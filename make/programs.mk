@@ -32,9 +32,16 @@ $(BUILD)/lib/libgpushare-client.a: $(A)/libclient.a $(A)/libcommon.a
 	objcopy --wildcard --keep-global-symbol='gpushare_*' $(A)/gpushare-client.o
 	$(AR) rcs $@ $(A)/gpushare-client.o
 
-$(BUILD)/lib/softgpu/libcuda.so.1: $(A)/libsoftgpu.a $(A)/libcommon.a server/softgpu/libcuda.map
+# Both libcuda.so.1 export all functions that NVIDIA's has: those that one does not carry are refused.
+EXPORTS_SCRIPTS := client/cuda/generate_exports.py client/cuda/exports.py
+DRIVER_TABLES := common/cuda/front/driver_exports.h common/cuda/front/exports.txt
+$(BUILD)/generated/softgpu.map $(BUILD)/generated/softgpu_absent.c: $(EXPORTS_SCRIPTS) $(DRIVER_TABLES) server/softgpu/api/softgpu_exports.h
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=server/softgpu/libcuda.map \
+	$(PYTHON) $< $@
+
+$(BUILD)/lib/softgpu/libcuda.so.1: $(A)/libsoftgpu.a $(A)/libcommon.a $(BUILD)/generated/softgpu.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(BUILD)/generated/softgpu.map -Wl,--no-undefined-version \
 	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -o $@ -Wl,--whole-archive $(A)/libsoftgpu.a -Wl,--no-whole-archive $(A)/libcommon.a -lzstd -llz4 -lm -ldl
 
 ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(BUILD)/bin/softgpu \
@@ -46,7 +53,6 @@ ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpus
 CUDART_SRC := $(wildcard client/cuda/runtime/*.c client/cuda/runtime/base/*.c)
 CUDART_SHARED := $(filter-out $(CUDART_RELEASES:%=client/cuda/runtime/release_%.c),$(CUDART_SRC))
 
-EXPORTS_SCRIPTS := client/cuda/generate_exports.py client/cuda/exports.py
 CUDART_TABLES := client/cuda/runtime/runtime_exports.h client/cuda/runtime/exports.txt
 CUDART_GENERATED := $(CUDART_RELEASES:%=$(BUILD)/generated/libcudart.so.%.map) $(CUDART_RELEASES:%=$(BUILD)/generated/cudart_absent.%.c)
 $(CUDART_GENERATED): $(EXPORTS_SCRIPTS) $(CUDART_TABLES)
@@ -65,7 +71,7 @@ ALL += $(CUDART_RELEASES:%=$(BUILD)/lib/gpushare/libcudart.so.%)
 # calls the program's functions, so its code stays mapped.
 DROPIN_SRC := $(wildcard client/cuda/driver/*.c client/cuda/driver/base/*.c) $(FRONT_SRC)
 
-$(BUILD)/generated/libcuda.map $(BUILD)/generated/cuda_absent.c: $(EXPORTS_SCRIPTS) common/cuda/front/driver_exports.h common/cuda/front/exports.txt
+$(BUILD)/generated/libcuda.map $(BUILD)/generated/cuda_absent.c: $(EXPORTS_SCRIPTS) $(DRIVER_TABLES)
 	@mkdir -p $(@D)
 	$(PYTHON) $< $@
 
@@ -77,7 +83,7 @@ $(BUILD)/lib/gpushare/libcuda.so.1: $(call obj,$(DROPIN_SRC)) $(BUILD)/obj/gener
 ALL += $(BUILD)/lib/gpushare/libcuda.so.1
 
 # What each function of either library does, for `gpushare run --explain`.
-$(BUILD)/generated/cuda_functions.c: $(EXPORTS_SCRIPTS) common/cuda/front/driver_exports.h common/cuda/front/exports.txt $(CUDART_TABLES)
+$(BUILD)/generated/cuda_functions.c: $(EXPORTS_SCRIPTS) $(DRIVER_TABLES) $(CUDART_TABLES)
 	@mkdir -p $(@D)
 	$(PYTHON) $< $@
 

@@ -14,6 +14,9 @@ FRONT = os.path.join(HERE, "../../common/cuda/front")
 Function = collections.namedtuple("Function", "symbol keys remark subject carried")
 
 
+DRIVER_ROW = r"\s*E\((?P<key1>\w+), (?P<symbol>\w+), (?P<key2>\d+), \("
+
+
 def read_names(path):
     """{symbol: (keys, remark)} of an exports.txt, in its order."""
     found = {}
@@ -81,8 +84,18 @@ def join(names, rows, path):
 def driver():
     """The driver's functions. Keys: the name for cuGetProcAddress, and the version."""
     path = os.path.join(FRONT, "driver_exports.h")
-    rows = read_header(path, r"\s*E\((?P<key1>\w+), (?P<symbol>\w+), (?P<key2>\d+), \(")
+    rows = read_header(path, DRIVER_ROW)
     return join(read_names(os.path.join(FRONT, "exports.txt")), rows, path)
+
+
+def softgpu():
+    """The same for the software GPU's library, which carries some functions more."""
+    path = os.path.join(HERE, "../../server/softgpu/api/softgpu_exports.h")
+    own = {symbol: subject for symbol, _, subject in read_header(path, DRIVER_ROW)}
+    found = [function._replace(subject=own[function.symbol], carried=True) if function.symbol in own else function for function in driver()]
+    if {function.symbol for function in found if function.carried} < set(own) or not own:
+        raise SystemExit("%s: a function that exports.txt does not have" % path)
+    return found
 
 
 def runtime(major=None):

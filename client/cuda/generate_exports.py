@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """Writes what a library of CUDA exports, from the tables that exports.py reads. The output's name says what is asked for: a version
-script (libcuda.map, libcudart.so.MAJOR.map), a body for each function that is not carried (cuda_absent.c,
-cudart_absent.MAJOR.c), or a table that says of each function of both libraries whether it is carried (cuda_functions.c)."""
+script (libcuda.map, softgpu.map, libcudart.so.MAJOR.map), a body for each function that is not carried (cuda_absent.c,
+softgpu_absent.c, cudart_absent.MAJOR.c), or a table that says of each function of both libraries whether it is carried (cuda_functions.c)."""
 import os
 import sys
 
@@ -58,13 +58,14 @@ def main():
         with open(output, "w", encoding="utf-8") as text:
             write_states(text)
         return
-    driver = name in ("libcuda.map", "cuda_absent.c")
-    functions = exports.driver() if driver else exports.runtime(name.split(".")[-2])
+    dropin, softgpu = name in ("libcuda.map", "cuda_absent.c"), name in ("softgpu.map", "softgpu_absent.c")
+    driver = dropin or softgpu
+    functions = exports.softgpu() if softgpu else exports.driver() if dropin else exports.runtime(name.split(".")[-2])
     absent = [function for function in functions if not function.carried]
     with open(output, "w", encoding="utf-8") as text:
         if name.endswith(".map"):
             node = "" if driver else name[:-len(".map")] + " "
-            write_map(text, node, [function.symbol for function in functions] + (["gpushare_dropin_marker"] if driver else []))
+            write_map(text, node, [function.symbol for function in functions] + (["gpushare_dropin_marker"] if dropin else []))
         else:
             write_bodies(text, "common/cuda/front/driver_absent.h" if driver else "client/cuda/runtime/base/absent.h",
                          [function.symbol for function in absent])

@@ -47,24 +47,6 @@ cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
     return driver_result(error);
 }
 
-cuda_result cuMemAllocPitch_v2(cuda_device_ptr *ptr, size_t *pitch, size_t width, size_t height,
-                               unsigned element)
-{
-    /* Rows begin where NVIDIA's driver would have them begin: at multiples of the texture
-     * alignment. */
-    enum { ROW_ALIGNMENT = 512 };
-    size_t wide, bytes;
-    if (!pitch || !width || !height || (element != 4 && element != 8 && element != 16) ||
-        __builtin_add_overflow(width, (size_t)ROW_ALIGNMENT - 1, &wide))
-        return CUDA_ERR_INVALID_VALUE;
-    wide -= wide % ROW_ALIGNMENT;
-    if (__builtin_mul_overflow(wide, height, &bytes))
-        return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(cuMemAlloc_v2(ptr, bytes));
-    *pitch = wide;
-    return CUDA_OK;
-}
-
 cuda_result cuMemFree_v2(cuda_device_ptr ptr)
 {
     gpushare_connection *connection;

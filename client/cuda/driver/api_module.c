@@ -215,8 +215,8 @@ cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_functi
     DRIVER_TRY(check_function(handle, &function));
     if (!blocks || block_size <= 0 || dynamic_shared_bytes > UINT32_MAX)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_result(module_query_occupancy(
-        function, (uint32_t)block_size, (uint32_t)dynamic_shared_bytes, &found)));
+    DRIVER_TRY(driver_result(module_query_occupancy(function, (uint32_t)block_size,
+                                                    (uint32_t)dynamic_shared_bytes, &found)));
     *blocks = (int)found;
     return CUDA_OK;
 }
@@ -293,31 +293,18 @@ cuda_result cuLaunchCooperativeKernel(cuda_function function, unsigned grid_x, u
     return launch_at_once(&config, function, stream, params, NULL);
 }
 
-static cuda_result launch_extended(const struct cuda_launch_config *config, cuda_function function,
-                                   cuda_stream stream, void **params, void **extra)
-{
-    bool cooperative;
-    /* An access window is a hint to a cache that all clients share, so none is allowed. */
-    DRIVER_TRY(launch_attribute_read(config, 0, &cooperative));
-    if (cooperative)
-        return launch_at_once(config, function, stream, params, extra);
-    /* The driver's struct has 32 bits of shared memory, and padding behind them. */
-    return cuLaunchKernel(function, config->grid.x, config->grid.y, config->grid.z, config->block.x,
-                          config->block.y, config->block.z, (uint32_t)config->dynamic_shared_bytes,
-                          stream, params, extra);
-}
-
 cuda_result cuLaunchKernelEx(const struct cuda_launch_config *config, cuda_function function,
                              void **params, void **extra)
 {
-    return config ? launch_extended(config, function, config->stream, params, extra)
-                  : CUDA_ERR_INVALID_VALUE;
-}
-
-cuda_result cuLaunchKernelEx_ptsz(const struct cuda_launch_config *config, cuda_function function,
-                                  void **params, void **extra)
-{
-    return config
-               ? launch_extended(config, function, front_stream_own(config->stream), params, extra)
-               : CUDA_ERR_INVALID_VALUE;
+    bool cooperative;
+    if (!config)
+        return CUDA_ERR_INVALID_VALUE;
+    /* An access window is a hint to a cache that all clients share, so none is allowed. */
+    DRIVER_TRY(launch_attribute_read(config, 0, &cooperative));
+    if (cooperative)
+        return launch_at_once(config, function, config->stream, params, extra);
+    /* The driver's struct has 32 bits of shared memory, and padding behind them. */
+    return cuLaunchKernel(function, config->grid.x, config->grid.y, config->grid.z, config->block.x,
+                          config->block.y, config->block.z, (uint32_t)config->dynamic_shared_bytes,
+                          config->stream, params, extra);
 }

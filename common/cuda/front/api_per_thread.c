@@ -136,6 +136,16 @@ cuda_result cuLaunchCooperativeKernel_ptsz(cuda_function function, unsigned grid
                                      shared_bytes, front_stream_own(stream), params);
 }
 
+cuda_result cuLaunchKernelEx_ptsz(const struct cuda_launch_config *config, cuda_function function,
+                                  void **params, void **extra)
+{
+    if (!config)
+        return CUDA_ERR_INVALID_VALUE;
+    struct cuda_launch_config own = *config;
+    own.stream = front_stream_own(config->stream);
+    return cuLaunchKernelEx(&own, function, params, extra);
+}
+
 cuda_result cuStreamGetCtx_v2_ptsz(cuda_stream stream, cuda_context *context, cuda_green_ctx *green)
 {
     return cuStreamGetCtx_v2(front_stream_own(stream), context, green);

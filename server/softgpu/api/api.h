@@ -3,38 +3,15 @@
 /*
  * api: the exported calls of the software GPU's libcuda.so.1, under the names that the driver's
  * header gives them, and helpers that the api_*.c files share. These files check arguments and call
- * the module of the subject. Any thread.
+ * the module of the subject; common/cuda/front/ stands on them. Any thread.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_API_API_H
 #define GPUSHARE_SERVER_SOFTGPU_API_API_H
 
-#include "common/cuda/cuda_driver.h"
+#include "common/cuda/front/driver_exports.h"
+#include "server/softgpu/api/softgpu_exports.h"
 #include "server/softgpu/device/device.h"
 #include "server/softgpu/device/stream.h"
-
-#define API __attribute__((visibility("default")))
-
-#define X(name, symbol, version, need, params) API cuda_result symbol params;
-CUDA_DRIVER_ENTRIES(X)
-#undef X
-
-/* Older and newer forms of some calls. */
-API cuda_result cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags);
-API cuda_result cuDeviceGetUuid(cuda_uuid *uuid, cuda_device device);
-API cuda_result cuDevicePrimaryCtxRelease(cuda_device device);
-API cuda_result cuDevicePrimaryCtxReset(cuda_device device);
-API cuda_result cuDevicePrimaryCtxReset_v2(cuda_device device);
-API cuda_result cuDevicePrimaryCtxSetFlags(cuda_device device, unsigned flags);
-API cuda_result cuCtxSynchronize_v2(cuda_context context);
-API cuda_result cuCtxGetDevice_v2(cuda_device *device, cuda_context context);
-API cuda_result cuEventElapsedTime_v2(float *milliseconds, cuda_event start, cuda_event end);
-
-/* Calls that the server never makes. */
-API cuda_result cuLaunchCooperativeKernel(cuda_function function, unsigned grid_x, unsigned grid_y,
-                                          unsigned grid_z, unsigned block_x, unsigned block_y,
-                                          unsigned block_z, unsigned shared_bytes,
-                                          cuda_stream stream, void **params);
-API cuda_result cuMemAllocManaged(cuda_device_ptr *ptr, size_t size, unsigned flags);
 
 /* Gives the device of the thread's current context. Returns CUDA_ERR_INVALID_CONTEXT without
  * one, or the reason why no call may go ahead. */
@@ -43,6 +20,13 @@ cuda_result api_current(struct device **device);
 /* Gives the stream of a handle, which may be one of the special values. Returns
  * CUDA_ERR_INVALID_HANDLE if there is none. */
 cuda_result api_stream(cuda_stream handle, struct stream **stream);
+
+/* Waits for all work of the device. */
+cuda_result api_await(struct device *device);
+
+/* Allocate and free a program's memory on the device, at once. */
+cuda_result api_memory_alloc(struct device *device, cuda_device_ptr *ptr, size_t size);
+cuda_result api_memory_free(struct device *device, cuda_device_ptr ptr);
 
 /* Green contexts, as their streams need them: whether a context is not destroyed; and that a
  * stream of it is gone. The second is called with the engine's lock held. */

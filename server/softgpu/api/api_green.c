@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "server/softgpu/api/api.h"
+#include "common/cuda/front/driver_context.h"
 #include "common/list.h"
 #include "common/util.h"
 #include "server/softgpu/device/context_lock.h"
@@ -313,6 +314,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
 {
     struct cuda_green_ctx_object *made;
     struct device *device;
+    cuda_context primary;
 
     API_TRY(check_green());
     device = device_at(ordinal);
@@ -323,13 +325,15 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
         return CUDA_ERR_INVALID_VALUE;
     if (device_settings()->green_error)
         return (cuda_result)device_settings()->green_error;
+    /* It keeps the primary context, on which it stands. */
+    API_TRY(driver_context_primary(ordinal, &primary));
+    API_TRY(driver_context_retain(primary));
     context_lock_call(device, CONTEXT_CALL_GREEN_CREATE);
     cost_pay_creation();
     memory_change_begin();
     engine_lock();
     made = subcontexts_used_up(device) ? NULL : unused_green();
     if (made) {
-        atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
         made->magic = GREEN_MAGIC;
         made->device = device;
         made->sms = desc->sms;
@@ -343,7 +347,10 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
     memory_change_end();
     context_lock_release(device);
     *green = made;
-    return made ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
+    if (made)
+        return CUDA_OK;
+    (void)driver_context_release(primary, false);
+    return CUDA_ERR_OUT_OF_MEMORY;
 }
 
 bool api_green_alive(const struct cuda_green_ctx_object *green)
@@ -372,6 +379,7 @@ static cuda_result find_green(cuda_green_ctx green)
 cuda_result cuGreenCtxDestroy(cuda_green_ctx green)
 {
     struct device *device;
+    cuda_context primary;
 
     API_TRY(find_green(green));
     device = green->device;
@@ -379,11 +387,11 @@ cuda_result cuGreenCtxDestroy(cuda_green_ctx green)
     memory_change_begin();
     engine_lock();
     atomic_store_explicit(&green->magic, 0, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&device->retained, 1, memory_order_relaxed);
     engine_unlock();
     memory_change_end();
     context_lock_release(device);
-    return CUDA_OK;
+    API_TRY(driver_context_primary(device_visible(device->ordinal), &primary));
+    return driver_context_release(primary, false);
 }
 
 cuda_result cuGreenCtxStreamCreate(cuda_stream *handle, cuda_green_ctx green, unsigned flags,

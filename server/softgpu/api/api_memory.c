@@ -3,6 +3,8 @@
 /*
  * Memory: virtual memory management, plain and host allocations, copies, fills.
  */
+#include "common/cuda/front/driver_pool.h"
+#include "common/cuda/front/front.h"
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/device/context_lock.h"
 #include "server/softgpu/device/cost.h"
@@ -132,44 +134,71 @@ cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     return CUDA_OK;
 }
 
-cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
+static cuda_result alloc(struct device *device, cuda_device_ptr *ptr, size_t size, bool managed)
 {
-    struct device *device;
     cuda_result result;
 
-    API_TRY(api_current(&device));
     context_lock_call(device, CONTEXT_CALL_ALLOC);
     result = memory_alloc(device->ordinal, ptr, size);
+    if (result == CUDA_OK)
+        memory_adopt(*ptr, managed);
     context_lock_release(device);
     return result;
 }
 
-/* Host and device reach the same bytes at one address anyway, so nothing has to move. */
-cuda_result cuMemAllocManaged(cuda_device_ptr *ptr, size_t size, unsigned flags)
+cuda_result api_memory_alloc(struct device *device, cuda_device_ptr *ptr, size_t size)
 {
-    enum { ATTACH_GLOBAL = 1, ATTACH_HOST = 2 };
-
-    return flags == ATTACH_GLOBAL || flags == ATTACH_HOST ? cuMemAlloc_v2(ptr, size)
-                                                          : CUDA_ERR_INVALID_VALUE;
+    return alloc(device, ptr, size, false);
 }
 
-cuda_result cuMemFree_v2(cuda_device_ptr ptr)
+/* If memory is short, the pools' freed blocks are given back first. */
+static cuda_result alloc_or_collect(cuda_device_ptr *ptr, size_t size, bool managed)
 {
     struct device *device;
     cuda_result result;
 
     API_TRY(api_current(&device));
-    if (ptr == 0)
-        return CUDA_OK;
+    result = alloc(device, ptr, size, managed);
+    if (result == CUDA_ERR_OUT_OF_MEMORY && driver_pool_keeps() &&
+        driver_pool_give_back(device_visible(device->ordinal)))
+        result = alloc(device, ptr, size, managed);
+    return result;
+}
+
+cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
+{
+    return alloc_or_collect(ptr, size, false);
+}
+
+/* Host and device reach the same bytes at one address anyway, so nothing has to move. */
+cuda_result front_managed_alloc(cuda_device_ptr *ptr, size_t bytes)
+{
+    return alloc_or_collect(ptr, bytes, true);
+}
+
+cuda_result api_memory_free(struct device *device, cuda_device_ptr ptr)
+{
+    cuda_result result;
+
     /* As on hardware, freeing waits for the device. */
     if (!device_settings()->context_lock)
-        API_TRY(cuCtxSynchronize());
+        API_TRY(api_await(device));
     context_lock_call(device, CONTEXT_CALL_FREE);
     result = device_check();
     if (result == CUDA_OK)
         result = memory_free(ptr);
     context_lock_release(device);
     return result;
+}
+
+cuda_result cuMemFree_v2(cuda_device_ptr ptr)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if (ptr == 0)
+        return CUDA_OK;
+    return driver_pool_disown(ptr) ? api_memory_free(device, ptr) : CUDA_ERR_INVALID_VALUE;
 }
 
 cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
@@ -196,18 +225,6 @@ cuda_result cuMemHostUnregister(void *ptr)
     result = memory_host_unregister(ptr);
     context_lock_release(device);
     return result;
-}
-
-cuda_result cuMemHostGetDevicePointer_v2(cuda_device_ptr *device_ptr, void *host, unsigned flags)
-{
-    struct memory_place place;
-    struct device *device;
-
-    API_TRY(api_current(&device));
-    if (!device_ptr || flags != 0 || !memory_locate((uintptr_t)host, &place) || !place.host)
-        return CUDA_ERR_INVALID_VALUE;
-    *device_ptr = (uintptr_t)host;
-    return CUDA_OK;
 }
 
 cuda_result cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
@@ -243,61 +260,6 @@ cuda_result cuMemFreeHost(void *ptr)
     result = memory_host_free(ptr);
     context_lock_release(device);
     return result;
-}
-
-cuda_result cuMemGetAddressRange_v2(cuda_device_ptr *base, size_t *size, cuda_device_ptr ptr)
-{
-    struct memory_place place;
-    struct device *device;
-
-    API_TRY(api_current(&device));
-    if (!memory_locate(ptr, &place))
-        return CUDA_ERR_NOT_FOUND;
-    if (base)
-        *base = place.start;
-    if (size)
-        *size = place.end - place.start;
-    return CUDA_OK;
-}
-
-cuda_result cuPointerGetAttribute(void *data, cuda_pointer_attribute attribute, cuda_device_ptr ptr)
-{
-    struct memory_place place;
-    struct device *device;
-
-    API_TRY(api_current(&device));
-    if (!data || !memory_locate(ptr, &place))
-        return CUDA_ERR_INVALID_VALUE;
-    switch (attribute) {
-    case CUDA_POINTER_MEMORY_TYPE:
-        *(unsigned *)data = place.host ? CUDA_MEMORYTYPE_HOST : CUDA_MEMORYTYPE_DEVICE;
-        return CUDA_OK;
-    case CUDA_POINTER_DEVICE_POINTER:
-        *(cuda_device_ptr *)data = ptr;
-        return CUDA_OK;
-    case CUDA_POINTER_HOST_POINTER:
-        if (!place.host)
-            return CUDA_ERR_INVALID_VALUE;
-        *(void **)data = (void *)(uintptr_t)ptr;
-        return CUDA_OK;
-    case CUDA_POINTER_DEVICE_ORDINAL:
-        *(int *)data = device_visible(place.host ? device->ordinal : place.device);
-        return CUDA_OK;
-    case CUDA_POINTER_RANGE_START_ADDR:
-        *(cuda_device_ptr *)data = place.start;
-        return CUDA_OK;
-    case CUDA_POINTER_RANGE_SIZE:
-        *(size_t *)data = place.end - place.start;
-        return CUDA_OK;
-    case CUDA_POINTER_IS_MANAGED:
-        *(char *)data = 0;
-        return CUDA_OK;
-    case CUDA_POINTER_MAPPED:
-        *(char *)data = 1;
-        return CUDA_OK;
-    default: /* the worker asks for none of the others */
-        return CUDA_ERR_NOT_SUPPORTED;
-    }
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
@@ -477,23 +439,22 @@ static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     API_TRY(enqueue_operation(stream, op));
-    return wait ? await_stream(stream) : CUDA_OK;
+    /* CUDA does not wait for a fill of device memory, whichever call it is. */
+    return wait && (place.host || place.managed) ? await_stream(stream) : CUDA_OK;
 }
 
-cuda_result cuMemsetD8_v2(cuda_device_ptr dst, unsigned char value, size_t count)
-{
-    return queue_fill(NULL, true, dst, value, 1, count);
-}
+#define FILL(name, type, width, stream)                                                            \
+    cuda_result name(cuda_device_ptr dst, type value, size_t count)                                \
+    {                                                                                              \
+        return queue_fill(stream, true, dst, value, width, count);                                 \
+    }
 
-cuda_result cuMemsetD16_v2(cuda_device_ptr dst, unsigned short value, size_t count)
-{
-    return queue_fill(NULL, true, dst, value, 2, count);
-}
-
-cuda_result cuMemsetD32_v2(cuda_device_ptr dst, unsigned value, size_t count)
-{
-    return queue_fill(NULL, true, dst, value, 4, count);
-}
+FILL(cuMemsetD8_v2, unsigned char, 1, NULL)
+FILL(cuMemsetD16_v2, unsigned short, 2, NULL)
+FILL(cuMemsetD32_v2, unsigned, 4, NULL)
+FILL(cuMemsetD8_v2_ptds, unsigned char, 1, CUDA_STREAM_PER_THREAD)
+FILL(cuMemsetD16_v2_ptds, unsigned short, 2, CUDA_STREAM_PER_THREAD)
+FILL(cuMemsetD32_v2_ptds, unsigned, 4, CUDA_STREAM_PER_THREAD)
 
 cuda_result cuMemsetD8Async(cuda_device_ptr dst, unsigned char value, size_t count,
                             cuda_stream stream)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cuda/front/front.h"
 #include "common/cuda/launch_attribute.h"
 #include "common/list.h"
 #include "common/util.h"
@@ -15,6 +16,7 @@
 #include "server/softgpu/api/cooperative.h"
 #include "server/softgpu/api/image.h"
 #include "server/softgpu/api/jit_log.h"
+#include "server/softgpu/api/module_object.h"
 #include "server/softgpu/decode/module_load.h"
 #include "server/softgpu/device/context_lock.h"
 #include "server/softgpu/device/cost.h"
@@ -23,37 +25,6 @@
 #include "server/softgpu/exec/description.h"
 #include "server/softgpu/exec/module_share.h"
 #include "server/softgpu/report.h"
-
-/* The code of a module. It lives as long as the module is loaded or a launch of it is in flight. */
-struct code {
-    atomic_uint refs;
-    struct module *module;
-};
-
-struct cuda_function_object {
-    unsigned magic;
-    struct queue_link link; /* of its module, or in the store */
-    struct cuda_module_object *module;
-    uint32_t index; /* in the module */
-    struct function_info info;
-    struct function *function; /* once the module has code */
-    atomic_int max_dynamic_shared;
-    atomic_int carveout;
-};
-
-struct cuda_module_object {
-    unsigned magic;
-    struct queue_link link;  /* in the store */
-    struct list_link loaded; /* once it is loaded whole */
-    struct device *device;
-    struct code *_Atomic code; /* NULL of a linked image whose code nobody has needed */
-    char *text;                /* its PTX until then, of so many bytes */
-    size_t length;
-    struct description *description;
-    cuda_device_ptr globals, constants;
-    struct queue functions; /* in the order of the module */
-    unsigned function_count;
-};
 
 /* A longer text is decoded by the first look-up, and not by a launch, for which other launches
  * wait: 5 us for each KiB. */
@@ -353,27 +324,24 @@ static cuda_result load_object(const void *bytes, struct cuda_module_object *obj
     return result;
 }
 
-cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned count,
-                               cuda_jit_option *options, void **values)
+cuda_result module_object_load(struct device *device, const struct module_request *request,
+                               cuda_module *module)
 {
-    struct cuda_module_object *object;
+    struct cuda_module_object *object = module_new(device);
     struct error why = {0};
-    struct device *device;
     cuda_result result;
 
-    API_TRY(api_current(&device));
-    if (!module || !image || (count > 0 && (!options || !values)))
-        return CUDA_ERR_INVALID_VALUE;
-    object = module_new(device);
     if (!object)
         return CUDA_ERR_OUT_OF_MEMORY;
+    object->standing = request->standing;
     context_lock_call(device, CONTEXT_CALL_MODULE_LOAD);
     cost_pay_load();
-    result = load_object(image, object, &why);
+    result = load_object(request->image, object, &why);
     if (result == CUDA_OK)
         list_loaded(object);
     context_lock_release(device);
-    jit_log_write(count, options, values, result == CUDA_OK ? "" : why.text);
+    jit_log_write(request->count, request->options, request->values,
+                  result == CUDA_OK ? "" : why.text);
     if (result != CUDA_OK) {
         report("module not loaded: %s", why.text);
         module_unload(object);
@@ -381,6 +349,19 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     }
     *module = object;
     return CUDA_OK;
+}
+
+cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned count,
+                               cuda_jit_option *options, void **values)
+{
+    const struct module_request request = {
+        .image = image, .count = count, .options = options, .values = values};
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if (!module || !image || (count > 0 && (!options || !values)))
+        return CUDA_ERR_INVALID_VALUE;
+    return module_object_load(device, &request, module);
 }
 
 cuda_result cuModuleLoadData(cuda_module *module, const void *image)
@@ -392,6 +373,8 @@ static cuda_result find_module(cuda_module module)
 {
     struct device *device;
 
+    if (module && module->magic == MODULE_MAGIC && module->standing)
+        return front_check();
     API_TRY(api_current(&device));
     return module && module->magic == MODULE_MAGIC ? CUDA_OK : CUDA_ERR_INVALID_HANDLE;
 }
@@ -468,142 +451,6 @@ cuda_result cuModuleGetGlobal_v2(cuda_device_ptr *ptr, size_t *size, cuda_module
     return CUDA_OK;
 }
 
-/* ---- functions ------------------------------------------------------------------------------ */
-
-static cuda_result find_function(cuda_function function)
-{
-    struct device *device;
-
-    API_TRY(api_current(&device));
-    return function && function->magic == FUNCTION_MAGIC ? CUDA_OK : CUDA_ERR_INVALID_HANDLE;
-}
-
-cuda_result cuFuncGetName(const char **name, cuda_function function)
-{
-    API_TRY(find_function(function));
-    if (!name)
-        return CUDA_ERR_INVALID_VALUE;
-    *name = function->info.name;
-    return CUDA_OK;
-}
-
-/* The dynamic shared memory that a launch may ask for: the rest of the default amount, unless
- * more was allowed. */
-static uint32_t dynamic_limit(const struct cuda_function_object *function)
-{
-    uint32_t allowed = (uint32_t)atomic_load(&function->max_dynamic_shared);
-    uint32_t fixed = function->info.static_shared_bytes;
-
-    return max(allowed, (uint32_t)saturating_sub(DEVICE_BLOCK_SHARED, fixed));
-}
-
-cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
-                               cuda_function function)
-{
-    const struct function_info *info;
-
-    API_TRY(find_function(function));
-    if (!value)
-        return CUDA_ERR_INVALID_VALUE;
-    info = &function->info;
-    switch (attribute) {
-    case CUDA_FUNC_MAX_THREADS_PER_BLOCK:
-        *value = (int)info->max_threads;
-        return CUDA_OK;
-    case CUDA_FUNC_SHARED_SIZE_BYTES:
-        *value = (int)info->static_shared_bytes;
-        return CUDA_OK;
-    case CUDA_FUNC_CONST_SIZE_BYTES:
-        *value = (int)info->const_bytes;
-        return CUDA_OK;
-    case CUDA_FUNC_LOCAL_SIZE_BYTES:
-        *value = (int)info->local_bytes;
-        return CUDA_OK;
-    case CUDA_FUNC_NUM_REGS:
-        *value = (int)info->registers;
-        return CUDA_OK;
-    case CUDA_FUNC_PTX_VERSION:
-        *value = (int)info->target;
-        return CUDA_OK;
-    case CUDA_FUNC_BINARY_VERSION:
-        *value = (int)(device_profile()->cc_major * 10 + device_profile()->cc_minor);
-        return CUDA_OK;
-    case CUDA_FUNC_CACHE_MODE_CA:
-        *value = 0;
-        return CUDA_OK;
-    case CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        *value = (int)dynamic_limit(function);
-        return CUDA_OK;
-    case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        *value = atomic_load(&function->carveout);
-        return CUDA_OK;
-    default:
-        return CUDA_ERR_INVALID_VALUE;
-    }
-}
-
-static cuda_result set_attribute(struct cuda_function_object *function,
-                                 cuda_function_attribute attribute, int value)
-{
-    if (attribute == CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-        if (value < 0 || (unsigned)value + function->info.static_shared_bytes >
-                             device_profile()->block_shared_optin_bytes)
-            return CUDA_ERR_INVALID_VALUE;
-        atomic_store(&function->max_dynamic_shared, value);
-        return CUDA_OK;
-    }
-    if (attribute == CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT) {
-        if (value < -1 || value > 100)
-            return CUDA_ERR_INVALID_VALUE;
-        atomic_store(&function->carveout, value);
-        return CUDA_OK;
-    }
-    return CUDA_ERR_INVALID_VALUE;
-}
-
-cuda_result cuFuncSetAttribute(cuda_function function, cuda_function_attribute attribute, int value)
-{
-    struct device *device;
-    cuda_result result;
-
-    API_TRY(find_function(function));
-    device = function->module->device;
-    context_lock_call(device, CONTEXT_CALL_SET_FUNCTION);
-    result = set_attribute(function, attribute, value);
-    context_lock_release(device);
-    return result;
-}
-
-cuda_result cuFuncGetParamInfo(cuda_function function, size_t index, size_t *offset, size_t *size)
-{
-    uint32_t at, bytes;
-
-    API_TRY(find_function(function));
-    if (!offset || index >= function->info.param_count ||
-        description_param(function->module->description, function->index, (uint32_t)index, &at,
-                          &bytes) != 0)
-        return CUDA_ERR_INVALID_VALUE;
-    *offset = at;
-    if (size)
-        *size = bytes;
-    return CUDA_OK;
-}
-
-cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_function function,
-                                                        int block_size, size_t dynamic_shared_bytes)
-{
-    API_TRY(find_function(function));
-    if (!blocks || block_size <= 0)
-        return CUDA_ERR_INVALID_VALUE;
-    if ((unsigned)block_size > function->info.max_threads ||
-        dynamic_shared_bytes > dynamic_limit(function))
-        *blocks = 0;
-    else
-        *blocks = (int)grid_blocks_per_sm((unsigned)block_size, function->info.static_shared_bytes +
-                                                                    (uint32_t)dynamic_shared_bytes);
-    return CUDA_OK;
-}
-
 /* ---- launches ----------------------------------------------------------------------------------
  */
 
@@ -623,7 +470,7 @@ static cuda_result check_shape(const struct cuda_function_object *function,
         return CUDA_ERR_INVALID_VALUE;
     if (count > function->info.max_threads)
         return CUDA_ERR_LAUNCH_OUT_OF_RESOURCES;
-    if (launch->dynamic_shared_bytes > dynamic_limit(function) ||
+    if (launch->dynamic_shared_bytes > module_object_dynamic_limit(function) ||
         launch->dynamic_shared_bytes + launch->static_shared_bytes >
             device_profile()->block_shared_optin_bytes)
         return CUDA_ERR_INVALID_VALUE;
@@ -706,7 +553,7 @@ static cuda_result launch_kernel(cuda_function function, struct launch launch, c
     uint8_t buffer[DEVICE_PARAM_BYTES];
     struct stream *stream;
 
-    API_TRY(find_function(function));
+    API_TRY(module_object_check_function(function));
     API_TRY(api_stream(handle, &stream));
     if (stream->device != function->module->device)
         return CUDA_ERR_INVALID_HANDLE;

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "common/cuda/front/driver_pool.h"
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/device/context_lock.h"
 #include "server/softgpu/device/cost.h"
@@ -113,6 +114,14 @@ cuda_result cuStreamQuery(cuda_stream handle)
     return idle ? CUDA_OK : CUDA_ERR_NOT_READY;
 }
 
+/* After a wait for work. */
+static cuda_result settle(const struct device *device)
+{
+    if (driver_pool_keeps())
+        driver_pool_settle(device_visible(device->ordinal));
+    return CUDA_OK;
+}
+
 cuda_result cuStreamSynchronize(cuda_stream handle)
 {
     struct stream *stream;
@@ -122,18 +131,7 @@ cuda_result cuStreamSynchronize(cuda_stream handle)
     engine_lock();
     result = stream_await(stream);
     engine_unlock();
-    return result;
-}
-
-cuda_result cuStreamGetPriority(cuda_stream handle, int *priority)
-{
-    struct stream *stream;
-
-    API_TRY(api_stream(handle, &stream));
-    if (!priority)
-        return CUDA_ERR_INVALID_VALUE;
-    *priority = stream->priority;
-    return CUDA_OK;
+    return result == CUDA_OK ? settle(stream->device) : result;
 }
 
 cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsigned flags)
@@ -167,7 +165,9 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsig
 static cuda_result make_write(struct operation_write *write, cuda_device_ptr address,
                               uint64_t value, unsigned width, unsigned flags)
 {
-    if (flags != CUDA_STREAM_WRITE_VALUE_DEFAULT) {
+    /* Work before it is done by then, so the barrier that a flag could leave out is there anyway.
+     */
+    if (flags & ~(unsigned)CUDA_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) {
         report("stream write: flags 0x%x are not supported", flags);
         return CUDA_ERR_NOT_SUPPORTED;
     }
@@ -220,6 +220,7 @@ cuda_result cuStreamWriteValue64_v2(cuda_stream stream, cuda_device_ptr address,
     return write_value(stream, address, value, 8, flags);
 }
 
+/* A barrier is one with the order of the stream, and no operation. */
 static cuda_result read_mem_op(const cuda_mem_op_params *params, struct operation_write *write)
 {
     unsigned width = params->operation == CUDA_MEM_OP_WRITE_VALUE_64 ? 8 : 4;
@@ -251,9 +252,11 @@ cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_o
     API_TRY(api_stream(handle, &stream));
     if (count == 0 || count > OPERATIONS_MAX || !ops || flags != 0)
         return CUDA_ERR_INVALID_VALUE;
+    unsigned used = 0;
     for (unsigned i = 0; i < count; i++)
-        API_TRY(read_mem_op(&ops[i], &writes[i]));
-    return submit_writes(stream, writes, count);
+        if (ops[i].operation != CUDA_MEM_OP_BARRIER)
+            API_TRY(read_mem_op(&ops[i], &writes[used++]));
+    return used ? submit_writes(stream, writes, used) : CUDA_OK;
 }
 
 cuda_result cuLaunchHostFunc(cuda_stream handle, cuda_host_fn fn, void *user)
@@ -270,6 +273,39 @@ cuda_result cuLaunchHostFunc(cuda_stream handle, cuda_host_fn fn, void *user)
     op->host.fn = fn;
     op->host.user = user;
     return enqueue_operation(stream, op);
+}
+
+struct callback {
+    cuda_stream_callback call;
+    cuda_stream stream;
+    void *user;
+};
+
+static void call_back(void *user)
+{
+    const struct callback callback = *(struct callback *)user;
+
+    free(user);
+    callback.call(callback.stream, CUDA_OK, callback.user);
+}
+
+/* After an error functions are not called any more, so each is told of none. */
+cuda_result cuStreamAddCallback(cuda_stream stream, cuda_stream_callback call, void *user,
+                                unsigned flags)
+{
+    struct callback *callback;
+    cuda_result result;
+
+    if (!call || flags)
+        return CUDA_ERR_INVALID_VALUE;
+    callback = malloc(sizeof(*callback));
+    if (!callback)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    *callback = (struct callback){call, stream, user};
+    result = cuLaunchHostFunc(stream, call_back, callback);
+    if (result != CUDA_OK)
+        free(callback);
+    return result;
 }
 
 /* ---- events -----------------------------------------------------------------------------------
@@ -333,6 +369,12 @@ cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
     return result;
 }
 
+/* flags: the only one that exists is for captures. */
+cuda_result cuEventRecordWithFlags(cuda_event event, cuda_stream stream, unsigned flags)
+{
+    return flags ? CUDA_ERR_INVALID_VALUE : cuEventRecord(event, stream);
+}
+
 cuda_result cuEventQuery(cuda_event handle)
 {
     struct event *event;
@@ -356,7 +398,7 @@ cuda_result cuEventSynchronize(cuda_event handle)
     if (event->op)
         result = stream_operation_await(event->op);
     engine_unlock();
-    return result;
+    return result == CUDA_OK ? settle(event->device) : result;
 }
 
 cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start_handle, cuda_event end_handle)

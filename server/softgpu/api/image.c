@@ -78,7 +78,8 @@ cuda_result image_open(struct image *image, const void *bytes, struct error *err
         return open_elf(image, bytes, error);
     image->text = bytes;
     image->length = strlen(bytes);
-    return CUDA_OK;
+    return image->length > 0 ? CUDA_OK
+                             : error_set(error, CUDA_ERR_INVALID_IMAGE, "the image is empty");
 }
 
 void image_close(struct image *image)
@@ -191,5 +192,40 @@ cuda_result image_module(const struct image *image, struct module **module, stru
     result = check_module(*module, error);
     if (result != CUDA_OK)
         module_destroy(*module);
+    return result;
+}
+
+/* A file, a pipe too. */
+static char *read_all(FILE *file, size_t *bytes)
+{
+    char *text = NULL, part[4096];
+    FILE *copy = open_memstream(&text, bytes);
+    size_t got;
+
+    while (copy && (got = fread(part, 1, sizeof part, file)) > 0)
+        (void)fwrite(part, 1, got, copy);
+    if (!copy || fclose(copy) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text; /* open_memstream ends it with a zero byte */
+}
+
+cuda_result image_read(const char *path, char **text, size_t *bytes)
+{
+    FILE *file = fopen(path, "rbe");
+    bool whole;
+
+    if (!file)
+        return CUDA_ERR_FILE_NOT_FOUND;
+    *text = read_all(file, bytes);
+    whole = !ferror(file);
+    (void)fclose(file);
+    if (*text && whole && *bytes)
+        return CUDA_OK;
+    cuda_result result = !*text  ? CUDA_ERR_OUT_OF_MEMORY
+                         : whole ? CUDA_ERR_INVALID_IMAGE
+                                 : CUDA_ERR_FILE_NOT_FOUND;
+    free(*text);
     return result;
 }

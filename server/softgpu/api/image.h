@@ -24,6 +24,9 @@ struct image {
 cuda_result image_open(struct image *image, const void *bytes, struct error *error);
 void image_close(struct image *image);
 
+/* Reads a file whole, with a zero byte behind it. *text is malloc'ed. */
+cuda_result image_read(const char *path, char **text, size_t *bytes);
+
 /* Compiles its text, if this driver and this device can. An image that the linker made needs
  * no compiler, and is loaded without this. */
 cuda_result image_module(const struct image *image, struct module **module, struct error *error);

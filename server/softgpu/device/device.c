@@ -82,8 +82,6 @@ static int device_setup(struct device *device, unsigned ordinal, struct stats_fi
                         device_complete *complete)
 {
     device->ordinal = ordinal;
-    device->context.magic = CONTEXT_MAGIC;
-    device->context.device = device;
     pthread_mutex_init(&device->context_lock.mutex, NULL);
     pthread_cond_init(&device->context_lock.turn, NULL);
     device->limits[CUDA_LIMIT_STACK_SIZE] = 1024;
@@ -251,6 +249,10 @@ static const struct attribute common_attributes[] = {
     {CUDA_ATTR_CONCURRENT_MANAGED_ACCESS, 1},
     {CUDA_ATTR_COMPUTE_PREEMPTION_SUPPORTED, 1},
     {CUDA_ATTR_COOPERATIVE_LAUNCH, 1},
+    {CUDA_ATTR_MEMORY_POOLS_SUPPORTED, 1},
+    {CUDA_ATTR_MEM_SYNC_DOMAIN_COUNT, 1},
+    {CUDA_ATTR_NUMA_ID, -1}, /* none is modelled */
+    {CUDA_ATTR_HOST_NUMA_ID, -1},
     {CUDA_ATTR_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
     {CUDA_ATTR_HOST_REGISTER_SUPPORTED, 1},
     {CUDA_ATTR_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},

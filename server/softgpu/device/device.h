@@ -22,7 +22,6 @@
 /* The first word of each object that a handle points to. Objects are reused and never freed, so
  * a stale handle is recognised. */
 enum {
-    CONTEXT_MAGIC = 0x47435458,
     STREAM_MAGIC = 0x4753544d,
     EVENT_MAGIC = 0x47455654,
     MODULE_MAGIC = 0x474d4f44,
@@ -112,18 +111,11 @@ struct context_lock {
     uint64_t next, serving;
 };
 
-struct cuda_context_object {
-    unsigned magic;
-    struct device *device;
-};
-
 struct device {
     unsigned ordinal; /* in the machine; calls count visible devices only */
-    struct cuda_context_object context;
-    /* Of the primary context. Calls read these on any thread without the lock; nothing else is
-     * told by them, so their order with other memory does not matter. */
+    /* Contexts that stand on it. Calls read this on any thread without the lock; nothing else is
+     * told by it, so its order with other memory does not matter. */
     atomic_uint retained;
-    atomic_uint context_flags;
     atomic_size_t limits[3];
     /* Called when the context has ended, without locks; NULL until a module was loaded. */
     void (*_Atomic unload_modules)(struct device *device);

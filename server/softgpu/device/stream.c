@@ -251,8 +251,16 @@ static struct {
     bool started;
 } hosts;
 
+static _Thread_local bool calls_host;
+
+bool stream_calls_host(void)
+{
+    return calls_host;
+}
+
 static void *host_main(void *unused)
 {
+    calls_host = true;
     for (;;) {
         struct operation *op;
         uint64_t now;
@@ -365,6 +373,7 @@ static struct list unused_streams = LIST_INIT(unused_streams);
 struct stream *stream_create(struct device *device, struct stream_place place, unsigned flags,
                              int priority)
 {
+    static unsigned long long last_id;
     struct stream *stream = LIST_FIRST(&unused_streams, struct stream, link);
 
     if (stream)
@@ -375,6 +384,7 @@ struct stream *stream_create(struct device *device, struct stream_place place, u
         return NULL;
     memset(stream, 0, sizeof(*stream));
     stream->magic = STREAM_MAGIC;
+    stream->id = ++last_id;
     stream->device = device;
     stream->sms = place.sms ? *place.sms : device->all;
     stream->flags = flags;

@@ -88,6 +88,8 @@ struct stream {
     unsigned in_flight;     /* operations that have not completed */
     uint64_t seen_at;       /* of the last that has */
     bool destroyed;
+    unsigned long long id; /* unique in the process */
+    _Atomic uint32_t note; /* the front's */
     struct hardware_queue *queue;
     struct hardware_queue own_queue;
 };
@@ -144,6 +146,9 @@ cuda_result stream_await(struct stream *stream);
 bool stream_idle(const struct stream *stream);
 /* The same, for all operations that were submitted to the device so far. */
 cuda_result stream_await_device(struct device *device);
+
+/* Whether this thread runs functions of the program in a stream's order. Without the lock. */
+bool stream_calls_host(void);
 
 /* Completes the operation at this modelled time. */
 void stream_operation_complete(struct operation *op, uint64_t time);

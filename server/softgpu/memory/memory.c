@@ -23,14 +23,16 @@
 struct live {
     uint64_t start, end;
     uint32_t access;
-    bool host;
+    bool host, managed;
     unsigned device;
+    uint64_t id;
 };
 
 static struct {
     pthread_rwlock_t lock;
     struct live *live; /* sorted, disjoint */
     size_t count, capacity;
+    uint64_t last_id;
 } table = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 
 static _Atomic uint64_t generation = 1;
@@ -91,6 +93,8 @@ bool memory_locate(uint64_t address, struct memory_place *place)
     *place = (struct memory_place){.start = live.start,
                                    .end = live.end,
                                    .host = live.host,
+                                   .managed = live.managed,
+                                   .id = live.id,
                                    .device = live.device,
                                    .access = live.access};
     return true;
@@ -135,11 +139,23 @@ int memory_table_add(uint64_t start, uint64_t end, uint32_t access, bool host, u
     }
     at = table_lower(start);
     memmove(&table.live[at + 1], &table.live[at], (table.count - at) * sizeof(*table.live));
-    table.live[at] = (struct live){start, end, access, host, device};
+    table.live[at] = (struct live){.start = start,
+                                   .end = end,
+                                   .access = access,
+                                   .host = host,
+                                   .device = device,
+                                   .id = ++table.last_id};
     table.count++;
     atomic_fetch_add(&generation, 1);
     pthread_rwlock_unlock(&table.lock);
     return 0;
+}
+
+void memory_table_manage(uint64_t start)
+{
+    pthread_rwlock_wrlock(&table.lock);
+    table.live[table_lower(start)].managed = true;
+    pthread_rwlock_unlock(&table.lock);
 }
 
 void memory_table_access(uint64_t start, uint32_t access)

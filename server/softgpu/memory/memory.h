@@ -75,12 +75,24 @@ cuda_result memory_host_alloc(void **ptr, size_t size);
 cuda_result memory_host_free(void *ptr);
 cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size);
 cuda_result memory_free(cuda_device_ptr ptr);
+/* Marks an allocation as a program's: it goes with the contexts of its device. managed: it is
+ * memory of both sides. */
+void memory_adopt(cuda_device_ptr ptr, bool managed);
+/* Whether a program's allocation begins at ptr. */
+bool memory_is_adopted(cuda_device_ptr ptr);
+/* Frees a device's allocations that are programs'; and all host memory, or what is registered of
+ * it.
+ */
+void memory_free_device(unsigned device);
+void memory_free_host(void);
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
 
 /* A description of the memory at an address. */
 struct memory_place {
     uint64_t start, end;
     bool host;       /* registered or allocated host memory */
+    bool managed;    /* device memory that is a program's for both sides */
+    uint64_t id;     /* unique in the process */
     unsigned device; /* of device memory */
     uint32_t access; /* MEMORY_READ | MEMORY_WRITE */
 };

@@ -81,20 +81,59 @@ cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size)
     return result;
 }
 
+static void free_locked(struct extent *extent)
+{
+    memory_table_remove(extent->base);
+    ledger_release(memory_ledger(), extent->device, 0, extent->charged_bytes);
+    memory_extent_defer_drop(extent->base, extent->size, false);
+    memory_extent_remove(extent);
+}
+
 cuda_result memory_free(cuda_device_ptr ptr)
 {
     struct extent *extent;
 
     memory_change_begin();
     extent = memory_extent_at(ALLOCATION, ptr);
-    if (extent) {
-        memory_table_remove(ptr);
-        ledger_release(memory_ledger(), extent->device, 0, extent->charged_bytes);
-        memory_extent_defer_drop(ptr, extent->size, false);
-        memory_extent_remove(extent);
-    }
+    if (extent)
+        free_locked(extent);
     memory_change_end();
     return extent ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}
+
+void memory_adopt(cuda_device_ptr ptr, bool managed)
+{
+    struct extent *extent;
+
+    memory_change_begin();
+    extent = memory_extent_at(ALLOCATION, ptr);
+    if (extent) {
+        extent->adopted = true;
+        if (managed)
+            memory_table_manage(ptr);
+    }
+    memory_change_end();
+}
+
+bool memory_is_adopted(cuda_device_ptr ptr)
+{
+    const struct extent *extent;
+
+    memory_change_begin();
+    extent = memory_extent_at(ALLOCATION, ptr);
+    bool adopted = extent && extent->adopted;
+    memory_change_end();
+    return adopted;
+}
+
+void memory_free_device(unsigned device)
+{
+    struct extent *extent;
+
+    memory_change_begin();
+    while ((extent = memory_extent_any(ALLOCATION, device)))
+        free_locked(extent);
+    memory_change_end();
 }
 
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -218,4 +257,16 @@ cuda_result memory_host_free(void *ptr)
     found = host_remove(HOST_ALLOCATED, address_of(ptr));
     memory_change_end();
     return found ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}
+
+void memory_free_host(void)
+{
+    const struct extent *extent;
+
+    memory_change_begin();
+    while ((extent = memory_extent_any(HOST_REGISTERED, 0)))
+        host_remove(HOST_REGISTERED, extent->base);
+    while ((extent = memory_extent_any(HOST_ALLOCATED, 0)))
+        host_remove(HOST_ALLOCATED, extent->base);
+    memory_change_end();
 }

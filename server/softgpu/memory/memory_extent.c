@@ -124,6 +124,17 @@ struct extent *memory_extent_at(enum extent_kind kind, uint64_t base)
     return NULL;
 }
 
+struct extent *memory_extent_any(enum extent_kind kind, unsigned device)
+{
+    struct extent *extent;
+
+    LIST_FOR_EACH (extent, &memory.extents, link)
+        if (extent->kind == kind &&
+            (kind != ALLOCATION || (extent->adopted && extent->device == device)))
+            return extent;
+    return NULL;
+}
+
 struct extent *memory_extent_around(enum extent_kind kind, uint64_t base, uint64_t size)
 {
     struct extent *extent;

@@ -29,6 +29,7 @@ struct extent {
     bool live;       /* MAPPING: it has a range in the table, since its access was first set */
     unsigned device; /* ALLOCATION */
     uint64_t charged_bytes; /* ALLOCATION */
+    bool adopted;           /* ALLOCATION: it is a program's */
 };
 
 /* The arguments of memory_start(). */
@@ -41,6 +42,8 @@ struct ledger *memory_ledger(void);
 struct extent *memory_extent_at(enum extent_kind kind, uint64_t base);
 struct extent *memory_extent_around(enum extent_kind kind, uint64_t base, uint64_t size);
 bool memory_extent_overlaps(enum extent_kind kind, uint64_t base, uint64_t size);
+/* An extent of this kind, and of this device if it is an allocation of a program's. */
+struct extent *memory_extent_any(enum extent_kind kind, unsigned device);
 /* Adds an extent. Returns NULL without memory. */
 struct extent *memory_extent_add(enum extent_kind kind, uint64_t base, uint64_t size);
 void memory_extent_remove(struct extent *extent);

@@ -14,6 +14,8 @@
 bool memory_table_overlaps(uint64_t start, uint64_t end);
 /* Adds a range that overlaps no other. Returns 0 or -ENOMEM. */
 int memory_table_add(uint64_t start, uint64_t end, uint32_t access, bool host, unsigned device);
+/* Marks a range as memory of both sides. start: the start of a range that was added. */
+void memory_table_manage(uint64_t start);
 /* Change the access of a range, and remove a range. start: the start of a range that was added. */
 void memory_table_access(uint64_t start, uint32_t access);
 void memory_table_remove(uint64_t start);

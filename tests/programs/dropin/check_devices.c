@@ -69,6 +69,8 @@ static void *check_other_thread(void *primary)
 /* The server's context serves all, so no client sets its limits. */
 static void check_limits(void)
 {
+    if (!is_served())
+        return;
     const cuda_limit depth = (cuda_limit)3, persisting = (cuda_limit)6, behind = (cuda_limit)11;
     size_t value = 77;
     EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxGetLimit(&value, CUDA_LIMIT_STACK_SIZE));
@@ -144,14 +146,17 @@ void check_reset(void)
     size_t before, after, total;
     begin(&work);
     OK(cuMemGetInfo_v2(&before, &total));
-    OK(cuMemHostRegister_v2(&before, sizeof before, 0));
+    if (is_served())
+        OK(cuMemHostRegister_v2(&before, sizeof before, 0));
     OK(cuDevicePrimaryCtxReset_v2(0));
     EXPECT(CUDA_ERR_CONTEXT_IS_DESTROYED, cuMemGetInfo_v2(&after, &total));
     begin(&work);
     OK(cuMemGetInfo_v2(&after, &total));
     CHECK(before == after);
-    OK(cuMemHostRegister_v2(&before, sizeof before, 0));
-    OK(cuMemHostUnregister(&before));
+    if (is_served()) {
+        OK(cuMemHostRegister_v2(&before, sizeof before, 0));
+        OK(cuMemHostUnregister(&before));
+    }
     demand(&work, 7);
 }
 
@@ -159,14 +164,16 @@ void check_reset(void)
 void check_lookup(void)
 {
     static const char *const refused[] = {"cuGraphCreate", "cuMemRangeGetAttribute",
-                                          "cuIpcGetMemHandle", "cuTexObjectCreate",
-                                          "cuGreenCtxCreate"};
+                                          "cuIpcGetMemHandle", "cuTexObjectCreate"};
     cuda_proc_address_status status;
     void *fn = NULL;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         EXPECT(CUDA_ERR_NOT_FOUND, cuGetProcAddress_v2(refused[i], &fn, 13000, 0, &status));
         CHECK(!fn && status == CUDA_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     }
+    /* The worker needs green contexts of the software GPU. */
+    EXPECT(is_served() ? CUDA_ERR_NOT_FOUND : CUDA_OK,
+           cuGetProcAddress_v2("cuGreenCtxCreate", &fn, 13000, 0, &status));
     OK(cuGetProcAddress_v2("cuCtxSynchronize", &fn, 12000, 0, &status));
     CHECK(fn == (void *)cuCtxSynchronize && status == CUDA_PROC_ADDRESS_SUCCESS);
     OK(cuGetProcAddress_v2("cuCtxSynchronize", &fn, 13000, 0, NULL));

@@ -4,6 +4,7 @@
 #ifndef GPUSHARE_TESTS_PROGRAMS_DROPIN_DROPIN_H
 #define GPUSHARE_TESTS_PROGRAMS_DROPIN_DROPIN_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,6 +42,10 @@ struct work {
     cuda_function count;
     cuda_device_ptr words;
 };
+
+/* Whether a server serves the program: it has gpushare's libcuda.so.1, and not the software GPU's.
+ */
+bool is_served(void);
 
 /* Makes the primary context current, and has a module and WORDS words of value 7 on it. */
 void begin(struct work *work);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * A program that is linked with libcuda.so.1 and knows nothing of gpushare. It exits with 0 if
+ * A program that is linked with libcuda.so.1 and knows nothing of gpushare; it runs on the software
+ * GPU alone too. It exits with 0 if
  * every call did what CUDA's does; otherwise it names the first that did not.
  *
  *   program calls          goes through the driver API
@@ -13,6 +14,7 @@
  *   program absent         calls functions that are not carried
  *   program peers          copies between two devices
  */
+#include <dlfcn.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +31,11 @@ __asm__(".section .rodata\n"
         "dropin_kernels: .incbin \"tests/programs/dropin/kernels.ptx\"\n"
         ".byte 0\n"
         ".previous\n");
+
+bool is_served(void)
+{
+    return dlsym(RTLD_DEFAULT, "gpushare_dropin_marker") != NULL;
+}
 
 void begin(struct work *work)
 {

@@ -186,15 +186,18 @@ static void the_version_chooses_the_function(void **state)
     OK(cuGetProcAddress_v2("cuCtxSynchronize", &fn, 13000, 0, &status));
     assert_ptr_equal(fn, (void *)cuCtxSynchronize_v2);
     assert_int_equal(cuGetProcAddress_v2("cuMemAlloc", &fn, 2000, 0, &status), CUDA_ERR_NOT_FOUND);
+    assert_int_equal(status, CUDA_PROC_ADDRESS_SYMBOL_NOT_FOUND); /* its older form is refused */
+    assert_int_equal(cuGetProcAddress_v2("cuGreenCtxCreate", &fn, 12030, 0, &status),
+                     CUDA_ERR_NOT_FOUND);
     assert_int_equal(status, CUDA_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
     assert_int_equal(cuGetProcAddress_v2("cuNoSuchCall", &fn, 13000, 0, &status),
                      CUDA_ERR_NOT_FOUND);
     assert_int_equal(status, CUDA_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     assert_null(fn);
-    /* The per-thread form of a launch is another function, which is not there. */
-    assert_int_equal(cuGetProcAddress_v2("cuLaunchKernel", &fn, 13000,
-                                         CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status),
-                     CUDA_ERR_NOT_FOUND);
+    /* The per-thread form of a launch is another function. */
+    OK(cuGetProcAddress_v2("cuLaunchKernel", &fn, 13000,
+                           CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+    assert_ptr_equal(fn, (void *)cuLaunchKernel_ptsz);
     OK(cuGetProcAddress_v2("cuMemAlloc", &fn, 13000, CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
                            &status));
 }
