@@ -85,10 +85,24 @@ def write_library(text, title, functions, release):
     write_refused(text, functions, release)
 
 
+def write_softgpu(text):
+    carried = {function.symbol for function in exports.driver() if function.carried}
+    own = [function for function in exports.softgpu() if function.carried and function.symbol not in carried]
+    text.write("\n### The software GPU\n\nThe `libcuda.so.1` of the [software GPU](softgpu.md), with which `softgpu run` starts a program, carries each function that is\n"
+               "carried above: the two libraries are made from one table. It serves no share, so what is said of the server and of a\n"
+               "client's share does not hold there. These functions it carries besides; the others are refused.\n\n"
+               "| subject | functions |\n|---|---|\n")
+    subjects = collections.OrderedDict()
+    for function in own:
+        subjects.setdefault(function.subject, []).append("`%s`" % function.symbol)
+    text.writelines("| %s | %s |\n" % (subject, ", ".join(symbols)) for subject, symbols in subjects.items())
+
+
 def main():
     with open(sys.argv[1], "w", encoding="utf-8") as text:
         text.write(HEAD)
         write_library(text, "The driver", exports.driver(), lambda function: "")
+        write_softgpu(text)
         write_library(text, "The runtime", exports.runtime(),
                       lambda function: {"BOTH": "", "V12": " (12)", "V13": " (13)"}[function.keys[0]])
 

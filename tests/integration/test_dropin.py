@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """The drop-in libcuda.so.1: what it exports, and programs that know only CUDA, which a server serves."""
+import ctypes
 import os
 import re
 import shutil
@@ -18,29 +19,54 @@ from toolkit import compile_cuda  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 LIBRARIES = os.path.join(BUILD, "lib/gpushare")
+SOFTGPU = os.path.join(BUILD, "lib/softgpu")
 PROGRAM = os.path.join(BUILD, "tests/programs/dropin/program")
 
 
+def rows_of_table():
+    """{symbol: (name, version)} of all functions that NVIDIA's library has."""
+    with open(os.path.join(ROOT, "common/cuda/front/exports.txt"), encoding="utf-8") as text:
+        return {symbol: (name, int(version)) for symbol, name, version in re.findall(r"^(\w+) (\w+) (\d+)\b", text.read(), re.M)}
+
+
+def carried_symbols():
+    return subprocess.run([os.path.join(BUILD, "tests/programs/tables/tables"), "driver"], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout.split()
+
+
 class Exports(unittest.TestCase):
-    def test_each_function_of_the_table_and_the_marker_are_exported(self):
-        with open(os.path.join(ROOT, "common/cuda/front/exports.txt"), encoding="utf-8") as text:
-            rows = re.findall(r"^(\w+) \w+ \d+\b", text.read(), re.M)
+    def test_both_libraries_export_each_function_of_the_table(self):
+        rows = rows_of_table()
         self.assertGreater(len(rows), 700)
-        carried = subprocess.run([os.path.join(BUILD, "tests/programs/tables/tables"), "driver"], check=True, stdout=subprocess.PIPE,
-                                 text=True).stdout.split()
-        self.assertGreater(len(carried), 90)
+        for folder, others in ((LIBRARIES, ["gpushare_dropin_marker"]), (SOFTGPU, [])):
+            with self.subTest(folder=folder):
+                lines = subprocess.run(["nm", "-D", "--defined-only", os.path.join(folder, "libcuda.so.1")], check=True,
+                                       stdout=subprocess.PIPE, text=True).stdout
+                self.assertEqual(set(re.findall(r" T (\S+)$", lines, re.M)), set(rows))
+                self.assertEqual(re.findall(r" [A-SU-Z] (\S+)$", lines, re.M), others)
+
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
+    def test_both_libraries_carry_each_function_that_one_table_names(self):
+        rows, carried = rows_of_table(), carried_symbols()
+        self.assertGreater(len(carried), 250)
         self.assertEqual(set(carried) - set(rows), set())
-        lines = subprocess.run(["nm", "-D", "--defined-only", os.path.join(LIBRARIES, "libcuda.so.1")], check=True,
-                               stdout=subprocess.PIPE, text=True).stdout
-        self.assertEqual(set(re.findall(r" T (\S+)$", lines, re.M)), set(rows))
-        self.assertEqual(re.findall(r" [A-SU-Z] (\S+)$", lines, re.M), ["gpushare_dropin_marker"])
+        for folder in (LIBRARIES, SOFTGPU):
+            library = ctypes.CDLL(os.path.join(folder, "libcuda.so.1"))
+            for symbol in carried:
+                found = ctypes.c_void_p()
+                name, version = rows[symbol]
+                per_thread = 2 if symbol.endswith(("_ptsz", "_ptds")) else 0
+                result = library.cuGetProcAddress_v2(name.encode(), ctypes.byref(found), version, ctypes.c_uint64(per_thread), None)
+                self.assertEqual((result, found.value), (0, ctypes.cast(library[symbol], ctypes.c_void_p).value), (folder, symbol))
 
     def test_a_function_that_is_not_carried_is_refused_and_named_once(self):
         # It asks no server.
-        ended = run(PROGRAM, "absent", LD_LIBRARY_PATH=LIBRARIES, GPUSHARE_SOCKET="/nowhere")
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertEqual(re.findall(r"^gpushare: .* does not carry (\w+); .*CUDA_ERROR_NOT_SUPPORTED$", ended.stderr, re.M),
-                         ["cuGraphCreate", "cuStreamBeginCapture_v2_ptsz"])
+        for folder in (LIBRARIES, SOFTGPU):
+            with self.subTest(folder=folder):
+                ended = run(PROGRAM, "absent", LD_LIBRARY_PATH=folder, GPUSHARE_SOCKET="/nowhere")
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertEqual(re.findall(r"^gpushare: .* does not carry (\w+); .*CUDA_ERROR_NOT_SUPPORTED$", ended.stderr, re.M),
+                                 ["cuGraphCreate", "cuStreamBeginCapture_v2_ptsz"])
 
     def test_the_server_does_not_serve_it(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -49,6 +75,30 @@ class Exports(unittest.TestCase):
                         "--socket", sockets[0], "--admin-socket", sockets[1])
             self.assertEqual(ended.returncode, 1)
             self.assertIn("gpushare's own drop-in", ended.stderr)
+
+
+class Straight(unittest.TestCase):
+    """The same programs on the software GPU alone, which makes the same promises."""
+
+    def run_well(self, mode, **more):
+        ended = run(PROGRAM, mode, LD_LIBRARY_PATH=SOFTGPU, GPUSHARE_SOCKET="/nowhere", **more)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended.stdout
+
+    def test_the_driver_api_does_as_cudas(self):
+        for strict in ("0", "1"):
+            with self.subTest(strict=strict):
+                self.run_well("calls", SOFTGPU_STRICT=strict)
+
+    def test_a_program_sees_the_whole_device(self):
+        multiprocessors, memory = map(int, self.run_well("share", SOFTGPU_PROFILE="h100").split())
+        self.assertEqual((multiprocessors, memory), (132, 81559 << 20))
+
+    def test_a_cooperative_grid_fills_the_device(self):
+        self.assertGreater(int(self.run_well("cooperative")), 132)
+
+    def test_copies_go_between_two_devices(self):
+        self.run_well("peers", SOFTGPU_DEVICES="2")
 
 
 class Devices(unittest.TestCase):

@@ -33,9 +33,13 @@ static bool is_green(const char *name)
            strncmp(name, "cuDevSmResource", 15) == 0 || strcmp(name, "cuDeviceGetDevResource") == 0;
 }
 
+/* The newest driver that is modelled has what came later, too. */
 bool front_offers(const char *name, int version)
 {
-    return version <= device_driver_version() && !(is_green(name) && device_lacks_green_contexts());
+    const int newest = device_driver_version();
+
+    return (version <= newest || newest == CUDA_API_VERSION) &&
+           !(is_green(name) && device_lacks_green_contexts());
 }
 
 cuda_result front_check(void)

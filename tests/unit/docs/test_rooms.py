@@ -52,7 +52,7 @@ MAY_INCLUDE = {
     "server/softgpu/value": (SOFTGPU + "exec",),
     "server/softgpu/decode": COMMON + (SOFTGPU + "exec",),
     "server/softgpu/device": COMMON + ("server/softgpu", SOFTGPU + "memory", SOFTGPU + "exec"),
-    "server/softgpu/api": COMMON + ("server/softgpu", SOFTGPU + "memory", SOFTGPU + "exec", SOFTGPU + "decode",
+    "server/softgpu/api": COMMON + ("common/cuda/front", "server/softgpu", SOFTGPU + "memory", SOFTGPU + "exec", SOFTGPU + "decode",
                            SOFTGPU + "device"),
     "client/session": COMMON,
     "client/engine": COMMON + ("client/session",),

@@ -65,6 +65,7 @@ static unsigned run_blocks(cuda_stream stream, unsigned blocks, bool seen[SMS])
     unsigned used = 0, sum = 0;
 
     OK(cuMemsetD32_v2(counts, 0, SMS));
+    OK(cuCtxSynchronize()); /* the stream does not wait for the default one */
     OK(launch_smid(counts, blocks, 256, 20000, stream));
     OK(cuStreamSynchronize(stream));
     OK(cuMemcpyDtoH_v2(histogram, counts, sizeof(histogram)));
