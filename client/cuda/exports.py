@@ -93,7 +93,7 @@ def softgpu():
     path = os.path.join(HERE, "../../server/softgpu/api/softgpu_exports.h")
     own = {symbol: subject for symbol, _, subject in read_header(path, DRIVER_ROW)}
     found = [function._replace(subject=own[function.symbol], carried=True) if function.symbol in own else function for function in driver()]
-    if {function.symbol for function in found if function.carried} < set(own) or not own:
+    if not own or set(own) - {function.symbol for function in found}:
         raise SystemExit("%s: a function that exports.txt does not have" % path)
     return found
 

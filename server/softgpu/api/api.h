@@ -13,6 +13,11 @@
 #include "server/softgpu/device/device.h"
 #include "server/softgpu/device/stream.h"
 
+/* The worker's table has the same prototypes, or this does not compile. */
+#define X(name, symbol, version, need, params) API cuda_result symbol params;
+CUDA_DRIVER_ENTRIES(X)
+#undef X
+
 /* Gives the device of the thread's current context. Returns CUDA_ERR_INVALID_CONTEXT without
  * one, or the reason why no call may go ahead. */
 cuda_result api_current(struct device **device);
@@ -24,9 +29,8 @@ cuda_result api_stream(cuda_stream handle, struct stream **stream);
 /* Waits for all work of the device. */
 cuda_result api_await(struct device *device);
 
-/* Allocate and free a program's memory on the device, at once. */
+/* Allocates a program's memory on the device. */
 cuda_result api_memory_alloc(struct device *device, cuda_device_ptr *ptr, size_t size);
-cuda_result api_memory_free(struct device *device, cuda_device_ptr ptr);
 
 /* Green contexts, as their streams need them: whether a context is not destroyed; and that a
  * stream of it is gone. The second is called with the engine's lock held. */

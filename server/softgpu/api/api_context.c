@@ -8,6 +8,12 @@
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/device/context_lock.h"
 
+cuda_result front_check(void)
+{
+    API_TRY(device_check());
+    return stream_calls_host() ? CUDA_ERR_NOT_PERMITTED : CUDA_OK;
+}
+
 static cuda_result device_of(cuda_context handle, struct device **device)
 {
     cuda_context context;

@@ -176,29 +176,25 @@ cuda_result front_managed_alloc(cuda_device_ptr *ptr, size_t bytes)
     return alloc_or_collect(ptr, bytes, true);
 }
 
-cuda_result api_memory_free(struct device *device, cuda_device_ptr ptr)
+cuda_result cuMemFree_v2(cuda_device_ptr ptr)
 {
+    struct device *device;
     cuda_result result;
 
+    API_TRY(api_current(&device));
+    if (ptr == 0)
+        return CUDA_OK;
     /* As on hardware, freeing waits for the device. */
     if (!device_settings()->context_lock)
         API_TRY(api_await(device));
+    if (!driver_pool_disown(ptr))
+        return CUDA_ERR_INVALID_VALUE;
     context_lock_call(device, CONTEXT_CALL_FREE);
     result = device_check();
     if (result == CUDA_OK)
         result = memory_free(ptr);
     context_lock_release(device);
     return result;
-}
-
-cuda_result cuMemFree_v2(cuda_device_ptr ptr)
-{
-    struct device *device;
-
-    API_TRY(api_current(&device));
-    if (ptr == 0)
-        return CUDA_OK;
-    return driver_pool_disown(ptr) ? api_memory_free(device, ptr) : CUDA_ERR_INVALID_VALUE;
 }
 
 cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)

@@ -42,12 +42,6 @@ bool front_offers(const char *name, int version)
            !(is_green(name) && device_lacks_green_contexts());
 }
 
-cuda_result front_check(void)
-{
-    API_TRY(device_check());
-    return stream_calls_host() ? CUDA_ERR_NOT_PERMITTED : CUDA_OK;
-}
-
 /* ---- devices and contexts ---- */
 
 int front_device_count(void)

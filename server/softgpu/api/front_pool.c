@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The front's operations below its memory pools, on the software GPU itself. A block is allocated
- * and freed as any other memory: with the context's lock, and with a wait for the device. */
+ * as other memory is, and released as memory is unmapped. */
 #include "common/cuda/front/driver_pool.h"
 #include "common/cuda/front/front.h"
 #include "server/softgpu/api/api.h"
+#include "server/softgpu/device/context_lock.h"
 
 static struct device *device_of(const void *place)
 {
@@ -16,9 +17,17 @@ static cuda_result alloc(void *place, cuda_device_ptr *ptr, size_t size)
     return api_memory_alloc(device_of(place), ptr, size);
 }
 
+/* The streams that used the block have come past it, so nothing waits for the device: a program may
+ * wait for one stream beside a kernel that has no end. */
 static cuda_result release(void *place, cuda_device_ptr ptr)
 {
-    return api_memory_free(device_of(place), ptr);
+    struct device *device = device_of(place);
+    cuda_result result;
+
+    context_lock_call(device, CONTEXT_CALL_UNMAP);
+    result = memory_free(ptr);
+    context_lock_release(device);
+    return result;
 }
 
 static cuda_result measure(void *place, cuda_device_ptr ptr, size_t *size)

@@ -196,6 +196,7 @@ static void waiting_blocks_stay_in_their_partition(void **state)
         OK(cuMemAlloc_v2(&tallies[i], sizeof(histogram)));
         OK(cuMemsetD32_v2(tallies[i], 0, SMS));
     }
+    OK(cuCtxSynchronize());
     /* 64 blocks fit into eight multiprocessors: most of both grids wait for room. */
     OK(launch_smid(tallies[0], 400, 256, 200000, streams[0]));
     OK(launch_smid(tallies[1], 400, 256, 100000, streams[1]));
