@@ -390,8 +390,10 @@ cuda_result cuGreenCtxDestroy(cuda_green_ctx green)
     engine_unlock();
     memory_change_end();
     context_lock_release(device);
-    API_TRY(driver_context_primary(device_visible(device->ordinal), &primary));
-    return driver_context_release(primary, false);
+    /* Unless a reset has ended the primary context already. */
+    if (driver_context_primary(device_visible(device->ordinal), &primary) == CUDA_OK)
+        (void)driver_context_release(primary, false);
+    return CUDA_OK;
 }
 
 cuda_result cuGreenCtxStreamCreate(cuda_stream *handle, cuda_green_ctx green, unsigned flags,

@@ -139,9 +139,7 @@ static cuda_result alloc(struct device *device, cuda_device_ptr *ptr, size_t siz
     cuda_result result;
 
     context_lock_call(device, CONTEXT_CALL_ALLOC);
-    result = memory_alloc(device->ordinal, ptr, size);
-    if (result == CUDA_OK)
-        memory_adopt(*ptr, managed);
+    result = memory_program_alloc(device->ordinal, ptr, size, managed);
     context_lock_release(device);
     return result;
 }
@@ -184,11 +182,11 @@ cuda_result cuMemFree_v2(cuda_device_ptr ptr)
     API_TRY(api_current(&device));
     if (ptr == 0)
         return CUDA_OK;
+    if (!driver_pool_disown(ptr))
+        return CUDA_ERR_INVALID_VALUE;
     /* As on hardware, freeing waits for the device. */
     if (!device_settings()->context_lock)
         API_TRY(api_await(device));
-    if (!driver_pool_disown(ptr))
-        return CUDA_ERR_INVALID_VALUE;
     context_lock_call(device, CONTEXT_CALL_FREE);
     result = device_check();
     if (result == CUDA_OK)

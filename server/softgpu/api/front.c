@@ -132,7 +132,7 @@ void front_leave(cuda_device ordinal)
 /* Host memory is of the current context's device, or of the first one. */
 static cuda_device device_of(const struct memory_place *place)
 {
-    const cuda_context current = driver_context_top();
+    cuda_context current = driver_context_top();
 
     if (!place->host)
         return device_visible(place->device);

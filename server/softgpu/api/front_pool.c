@@ -34,7 +34,7 @@ static cuda_result measure(void *place, cuda_device_ptr ptr, size_t *size)
 {
     struct memory_place found;
 
-    if (!memory_is_adopted(ptr) || !memory_locate(ptr, &found) ||
+    if (!memory_is_programs(ptr) || !memory_locate(ptr, &found) ||
         found.device != device_of(place)->ordinal)
         return CUDA_ERR_INVALID_VALUE;
     *size = found.end - found.start;

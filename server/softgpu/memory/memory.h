@@ -73,13 +73,13 @@ cuda_result memory_host_register(void *ptr, size_t size, unsigned flags);
 cuda_result memory_host_unregister(void *ptr);
 cuda_result memory_host_alloc(void **ptr, size_t size);
 cuda_result memory_host_free(void *ptr);
-cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size);
 cuda_result memory_free(cuda_device_ptr ptr);
-/* Marks an allocation as a program's: it goes with the contexts of its device. managed: it is
- * memory of both sides. */
-void memory_adopt(cuda_device_ptr ptr, bool managed);
+cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size);
+/* The same for a program, whose memory goes with the contexts of its device. managed: it is memory
+ * of both sides. */
+cuda_result memory_program_alloc(unsigned device, cuda_device_ptr *ptr, size_t size, bool managed);
 /* Whether a program's allocation begins at ptr. */
-bool memory_is_adopted(cuda_device_ptr ptr);
+bool memory_is_programs(cuda_device_ptr ptr);
 /* Frees a device's allocations that are programs'; and all host memory, or what is registered of
  * it.
  */

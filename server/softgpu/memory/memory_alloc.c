@@ -37,48 +37,69 @@ static uint64_t round_up(uint64_t value, uint64_t to)
     return (value + to - 1) / to * to;
 }
 
-static cuda_result alloc_locked(unsigned device, cuda_device_ptr *ptr, uint64_t bytes,
-                                uint64_t live)
-{
-    void *base = guarded_pages(bytes, MAP_SHARED);
-    struct extent *extent =
-        base ? memory_extent_add(ALLOCATION, address_of(base), bytes + PAGE) : NULL;
+/* An allocation: of bytes in whole pages, of which so many may be used. */
+struct wanted {
+    unsigned device;
+    uint64_t bytes, live;
+    bool programs, managed;
+};
 
-    if (!extent || memory_table_add(address_of(base), address_of(base) + live,
-                                    MEMORY_READ | MEMORY_WRITE, false, device) < 0) {
+static cuda_result alloc_locked(const struct wanted *wanted, cuda_device_ptr *ptr)
+{
+    void *base = guarded_pages(wanted->bytes, MAP_SHARED);
+    struct extent *extent =
+        base ? memory_extent_add(ALLOCATION, address_of(base), wanted->bytes + PAGE) : NULL;
+
+    if (!extent || memory_table_add(address_of(base), address_of(base) + wanted->live,
+                                    MEMORY_READ | MEMORY_WRITE, false, wanted->device) < 0) {
         if (extent)
             memory_extent_remove(extent);
         if (base)
-            munmap(base, bytes + PAGE);
+            munmap(base, wanted->bytes + PAGE);
         return CUDA_ERR_OUT_OF_MEMORY;
     }
-    extent->device = device;
-    extent->charged_bytes = bytes;
+    if (wanted->managed)
+        memory_table_manage(address_of(base));
+    extent->device = wanted->device;
+    extent->charged_bytes = wanted->bytes;
+    extent->programs = wanted->programs;
     *ptr = address_of(base);
     return CUDA_OK;
 }
 
-cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size)
+static cuda_result alloc(struct wanted wanted, cuda_device_ptr *ptr, size_t size)
 {
     cuda_result result;
-    uint64_t bytes;
 
     if (!ptr || size == 0)
         return CUDA_ERR_INVALID_VALUE;
     if (size > memory_settings()->memory)
         return CUDA_ERR_OUT_OF_MEMORY;
-    bytes = round_up(size, PAGE);
+    wanted.bytes = round_up(size, PAGE);
+    wanted.live = round_up(size, 16);
     memory_change_begin();
-    result = ledger_charge(memory_ledger(), device, memory_settings()->memory, 0, bytes) == 0
+    result = ledger_charge(memory_ledger(), wanted.device, memory_settings()->memory, 0,
+                           wanted.bytes) == 0
                  ? CUDA_OK
                  : CUDA_ERR_OUT_OF_MEMORY;
     if (result == CUDA_OK) {
-        result = alloc_locked(device, ptr, bytes, round_up(size, 16));
+        result = alloc_locked(&wanted, ptr);
         if (result != CUDA_OK)
-            ledger_release(memory_ledger(), device, 0, bytes);
+            ledger_release(memory_ledger(), wanted.device, 0, wanted.bytes);
     }
     memory_change_end();
     return result;
+}
+
+cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size)
+{
+    return alloc((struct wanted){.device = device}, ptr, size);
+}
+
+cuda_result memory_program_alloc(unsigned device, cuda_device_ptr *ptr, size_t size, bool managed)
+{
+    return alloc((struct wanted){.device = device, .programs = true, .managed = managed}, ptr,
+                 size);
 }
 
 static void free_locked(struct extent *extent)
@@ -101,29 +122,16 @@ cuda_result memory_free(cuda_device_ptr ptr)
     return extent ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
 }
 
-void memory_adopt(cuda_device_ptr ptr, bool managed)
-{
-    struct extent *extent;
-
-    memory_change_begin();
-    extent = memory_extent_at(ALLOCATION, ptr);
-    if (extent) {
-        extent->adopted = true;
-        if (managed)
-            memory_table_manage(ptr);
-    }
-    memory_change_end();
-}
-
-bool memory_is_adopted(cuda_device_ptr ptr)
+bool memory_is_programs(cuda_device_ptr ptr)
 {
     const struct extent *extent;
+    bool found;
 
     memory_change_begin();
     extent = memory_extent_at(ALLOCATION, ptr);
-    bool adopted = extent && extent->adopted;
+    found = extent && extent->programs;
     memory_change_end();
-    return adopted;
+    return found;
 }
 
 void memory_free_device(unsigned device)

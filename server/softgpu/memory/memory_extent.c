@@ -130,7 +130,7 @@ struct extent *memory_extent_any(enum extent_kind kind, unsigned device)
 
     LIST_FOR_EACH (extent, &memory.extents, link)
         if (extent->kind == kind &&
-            (kind != ALLOCATION || (extent->adopted && extent->device == device)))
+            (kind != ALLOCATION || (extent->programs && extent->device == device)))
             return extent;
     return NULL;
 }

@@ -29,7 +29,7 @@ struct extent {
     bool live;       /* MAPPING: it has a range in the table, since its access was first set */
     unsigned device; /* ALLOCATION */
     uint64_t charged_bytes; /* ALLOCATION */
-    bool adopted;           /* ALLOCATION: it is a program's */
+    bool programs;          /* ALLOCATION: it is a program's */
 };
 
 /* The arguments of memory_start(). */
