@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/runtime/ordered_memory.h"
 #include "client/cuda/runtime/registry.h"
 #include "client/cuda/runtime/release.h"
 #include "client/cuda/runtime/base/runtime_context.h"
@@ -45,6 +44,94 @@ cudart_error cudaSetDeviceFlags(unsigned flags)
     return runtime_error_note(error);
 }
 
+/* Mapped memory is always on, so its flag is always there. */
+cudart_error cudaGetDeviceFlags(unsigned *flags)
+{
+    int ordinal, active;
+    unsigned found = 0;
+    cudart_error error = flags ? runtime_context_device(&ordinal) : CUDART_INVALID_VALUE;
+
+    if (error == CUDART_OK)
+        error = DRIVER(cuDevicePrimaryCtxGetState, ordinal, &found, &active);
+    if (error == CUDART_OK)
+        *flags = found | MAP_HOST;
+    return runtime_error_note(error);
+}
+
+/* Makes the device's context, and leaves the thread's as it is. */
+cudart_error cudaInitDevice(int ordinal, unsigned device_flags, unsigned flags)
+{
+    enum { FLAGS_ARE_VALID = 1 }; /* cudaInitDeviceFlagsAreValid */
+    cuda_context context;
+    cudart_error error = runtime_driver_open();
+
+    if (flags & ~(unsigned)FLAGS_ARE_VALID)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    if (error == CUDART_OK && flags)
+        error = DRIVER(cuDevicePrimaryCtxSetFlags, ordinal, device_flags & ~(unsigned)MAP_HOST);
+    if (error == CUDART_OK)
+        error = runtime_context_primary(ordinal, &context);
+    return runtime_error_note(error);
+}
+
+cudart_error cudaDeviceGetPCIBusId(char *id, int size, int ordinal)
+{
+    cudart_error error = runtime_driver_open();
+
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuDeviceGetPCIBusId, id, size, ordinal)
+                                                 : error);
+}
+
+cudart_error cudaDeviceGetByPCIBusId(int *ordinal, const char *id)
+{
+    cudart_error error = runtime_driver_open();
+
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuDeviceGetByPCIBusId, ordinal, id)
+                                                 : error);
+}
+
+/* ---- peers ---- */
+
+cudart_error cudaDeviceCanAccessPeer(int *can, int ordinal, int peer)
+{
+    cudart_error error = runtime_driver_open();
+
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuDeviceCanAccessPeer, can, ordinal, peer)
+                                                 : error);
+}
+
+cudart_error cudaDeviceGetP2PAttribute(int *value, int attribute, int source, int destination)
+{
+    cudart_error error = runtime_driver_open();
+
+    return runtime_error_note(
+        error == CUDART_OK ? DRIVER(cuDeviceGetP2PAttribute, value, attribute, source, destination)
+                           : error);
+}
+
+cudart_error cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+    cuda_context context;
+    cudart_error error;
+
+    ENTER();
+    error = runtime_context_primary(peer, &context);
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuCtxEnablePeerAccess, context, flags)
+                                                 : error);
+}
+
+cudart_error cudaDeviceDisablePeerAccess(int peer)
+{
+    cuda_context context;
+    cudart_error error;
+
+    ENTER();
+    error = runtime_context_primary(peer, &context);
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuCtxDisablePeerAccess, context) : error);
+}
+
+/* ---- what a device is, and what its context prefers ---- */
+
 /* The numbers of attributes are the driver's. */
 cudart_error cudaDeviceGetAttribute(int *value, int attribute, int ordinal)
 {
@@ -74,26 +161,40 @@ cudart_error cudaDeviceSetLimit(int limit, size_t value)
     return runtime_error_note(DRIVER(cuCtxSetLimit, (cuda_limit)limit, value));
 }
 
-cudart_error cudaDeviceSynchronize(void)
+/* The preferences' numbers are the driver's. */
+cudart_error cudaDeviceGetCacheConfig(int *config)
 {
-    cudart_error error;
-
     ENTER();
-    error = DRIVER(cuCtxSynchronize);
-    if (error == CUDART_OK)
-        ordered_memory_trim();
-    return runtime_error_note(error);
+    return runtime_error_note(DRIVER(cuCtxGetCacheConfig, config));
 }
 
-static void forget(cuda_context context)
+cudart_error cudaDeviceSetCacheConfig(int config)
 {
-    registry_context_forget(context);
-    ordered_memory_forget(context);
+    ENTER();
+    return runtime_error_note(DRIVER(cuCtxSetCacheConfig, config));
+}
+
+cudart_error cudaDeviceGetSharedMemConfig(int *config)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuCtxGetSharedMemConfig, config));
+}
+
+cudart_error cudaDeviceSetSharedMemConfig(int config)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuCtxSetSharedMemConfig, config));
+}
+
+cudart_error cudaDeviceSynchronize(void)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuCtxSynchronize));
 }
 
 cudart_error cudaDeviceReset(void)
 {
-    return runtime_error_note(runtime_context_reset(forget));
+    return runtime_error_note(runtime_context_reset(registry_context_forget));
 }
 
 /* 0 without a driver, which is no error. */

@@ -217,3 +217,59 @@ cudart_error cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks,
         return runtime_error_note(CUDART_INVALID_VALUE);
     return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, host, block_size, shared_bytes);
 }
+
+/* ---- preferences, and what a kernel is ---- */
+
+/* The preferences' numbers are the driver's. */
+cudart_error cudaFuncSetCacheConfig(const void *host, int config)
+{
+    cuda_function function;
+    cudart_error error = load(registry_function_find(host), &function);
+
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuFuncSetCacheConfig, function, config)
+                                                 : error);
+}
+
+cudart_error cudaFuncSetSharedMemConfig(const void *host, int config)
+{
+    cuda_function function;
+    cudart_error error = load(registry_function_find(host), &function);
+
+    return runtime_error_note(
+        error == CUDART_OK ? DRIVER(cuFuncSetSharedMemConfig, function, config) : error);
+}
+
+cudart_error cudaFuncGetName(const char **name, const void *host)
+{
+    cuda_function function;
+    cudart_error error = load(registry_function_find(host), &function);
+
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuFuncGetName, name, function) : error);
+}
+
+cudart_error cudaFuncGetParamInfo(const void *host, size_t index, size_t *offset, size_t *size)
+{
+    cuda_function function;
+    cudart_error error = load(registry_function_find(host), &function);
+
+    return runtime_error_note(
+        error == CUDART_OK ? DRIVER(cuFuncGetParamInfo, function, index, offset, size) : error);
+}
+
+cudart_error cudaGetFuncBySymbol(cuda_function *function, const void *host)
+{
+    if (!function)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    return runtime_error_note(load(registry_function_find(host), function));
+}
+
+cudart_error cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *host,
+                                                       int num_blocks, int block_size)
+{
+    cuda_function function;
+    cudart_error error = load(registry_function_find(host), &function);
+
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuOccupancyAvailableDynamicSMemPerBlock,
+                                                          bytes, function, num_blocks, block_size)
+                                                 : error);
+}

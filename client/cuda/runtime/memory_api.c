@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/cuda/runtime/ordered_memory.h"
+#include <string.h>
+
 #include "client/cuda/runtime/registry.h"
+#include "client/cuda/runtime/release.h"
 #include "client/cuda/runtime/base/runtime_context.h"
 #include "client/cuda/runtime/base/runtime_driver.h"
 #include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
+
+enum { NO_DEVICE = -2 }; /* cudaInvalidDeviceId */
 
 static cuda_device_ptr address(const void *ptr)
 {
@@ -23,8 +27,6 @@ cudart_error cudaMalloc(void **ptr, size_t size)
     if (!ptr)
         return runtime_error_note(CUDART_INVALID_VALUE);
     error = size > 0 ? DRIVER(cuMemAlloc, &allocated, size) : CUDART_OK;
-    if (error == CUDART_MEMORY_ALLOCATION && ordered_memory_await())
-        error = DRIVER(cuMemAlloc, &allocated, size);
     if (error == CUDART_OK)
         *ptr = (void *)(uintptr_t)allocated;
     return runtime_error_note(error);
@@ -34,8 +36,6 @@ cudart_error cudaMalloc(void **ptr, size_t size)
 cudart_error cudaFree(void *ptr)
 {
     ENTER();
-    if (!ordered_memory_disown(address(ptr)))
-        return runtime_error_note(CUDART_INVALID_VALUE);
     return runtime_error_note(ptr ? DRIVER(cuMemFree, address(ptr)) : CUDART_OK);
 }
 
@@ -51,31 +51,6 @@ cudart_error cudaMallocManaged(void **ptr, size_t size, unsigned flags)
     if (error == CUDART_OK)
         *ptr = (void *)(uintptr_t)allocated;
     return runtime_error_note(error);
-}
-
-cudart_error cudaMallocAsync(void **ptr, size_t size, cuda_stream stream)
-{
-    cuda_device_ptr allocated = 0;
-    cudart_error error;
-
-    ENTER();
-    if (!ptr)
-        return runtime_error_note(CUDART_INVALID_VALUE);
-    error = runtime_driver.cuMemAllocAsync ? DRIVER(cuMemAllocAsync, &allocated, size, stream)
-                                           : ordered_memory_alloc(&allocated, size, stream);
-    if (error == CUDART_OK)
-        *ptr = (void *)(uintptr_t)allocated;
-    return runtime_error_note(error);
-}
-
-cudart_error cudaFreeAsync(void *ptr, cuda_stream stream)
-{
-    ENTER();
-    if (!ptr)
-        return CUDART_OK;
-    return runtime_error_note(runtime_driver.cuMemFreeAsync
-                                  ? DRIVER(cuMemFreeAsync, address(ptr), stream)
-                                  : ordered_memory_free(address(ptr), stream));
 }
 
 cudart_error cudaHostAlloc(void **ptr, size_t size, unsigned flags)
@@ -125,6 +100,12 @@ cudart_error cudaHostGetDevicePointer(void **device_ptr, void *host, unsigned fl
     if (error == CUDART_OK)
         *device_ptr = (void *)(uintptr_t)found;
     return runtime_error_note(error);
+}
+
+cudart_error cudaHostGetFlags(unsigned *flags, void *host)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuMemHostGetFlags, flags, host));
 }
 
 cudart_error cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
@@ -191,6 +172,39 @@ cudart_error cudaMemcpyAsync(void *dst, const void *src, size_t size, int kind, 
     return runtime_error_note(error);
 }
 
+static cudart_error find_peers(int dst, int src, cuda_context *dst_context,
+                               cuda_context *src_context)
+{
+    cudart_error error = runtime_context_primary(dst, dst_context);
+
+    return error == CUDART_OK ? runtime_context_primary(src, src_context) : error;
+}
+
+cudart_error cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t size)
+{
+    cuda_context to, from;
+    cudart_error error;
+
+    ENTER();
+    error = find_peers(dst_device, src_device, &to, &from);
+    return runtime_error_note(error == CUDART_OK
+                                  ? DRIVER(cuMemcpyPeer, address(dst), to, address(src), from, size)
+                                  : error);
+}
+
+cudart_error cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
+                                 size_t size, cuda_stream stream)
+{
+    cuda_context to, from;
+    cudart_error error;
+
+    ENTER();
+    error = find_peers(dst_device, src_device, &to, &from);
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuMemcpyPeerAsync, address(dst), to,
+                                                          address(src), from, size, stream)
+                                                 : error);
+}
+
 /* CUDA waits for no copy within the device. */
 cudart_error cudaMemcpy_ptds(void *dst, const void *src, size_t size, int kind)
 {
@@ -253,6 +267,12 @@ static cudart_error symbol_range(const void *symbol, size_t size, size_t offset,
     return error;
 }
 
+static cudart_error check_kind(int kind, int against)
+{
+    return kind == against || kind == CUDART_HOST_TO_HOST ? CUDART_INVALID_MEMCPY_DIRECTION
+                                                          : CUDART_OK;
+}
+
 typedef cudart_error (*copy_fn)(void *dst, const void *src, size_t size, int kind);
 
 static cudart_error copy_to_symbol(const void *symbol, const void *src, size_t size, size_t offset,
@@ -261,8 +281,8 @@ static cudart_error copy_to_symbol(const void *symbol, const void *src, size_t s
     char *place;
     cudart_error error = symbol_range(symbol, size, offset, &place);
 
-    if (error == CUDART_OK && (kind == CUDART_DEVICE_TO_HOST || kind == CUDART_HOST_TO_HOST))
-        error = CUDART_INVALID_MEMCPY_DIRECTION;
+    if (error == CUDART_OK)
+        error = check_kind(kind, CUDART_DEVICE_TO_HOST);
     return error == CUDART_OK ? copy(place, src, size, kind) : runtime_error_note(error);
 }
 
@@ -272,8 +292,8 @@ static cudart_error copy_from_symbol(void *dst, const void *symbol, size_t size,
     char *place;
     cudart_error error = symbol_range(symbol, size, offset, &place);
 
-    if (error == CUDART_OK && (kind == CUDART_HOST_TO_DEVICE || kind == CUDART_HOST_TO_HOST))
-        error = CUDART_INVALID_MEMCPY_DIRECTION;
+    if (error == CUDART_OK)
+        error = check_kind(kind, CUDART_HOST_TO_DEVICE);
     return error == CUDART_OK ? copy(dst, place, size, kind) : runtime_error_note(error);
 }
 
@@ -301,6 +321,30 @@ cudart_error cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t siz
     return copy_from_symbol(dst, symbol, size, offset, kind, cudaMemcpy_ptds);
 }
 
+cudart_error cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t size,
+                                     size_t offset, int kind, cuda_stream stream)
+{
+    char *place;
+    cudart_error error = symbol_range(symbol, size, offset, &place);
+
+    if (error == CUDART_OK)
+        error = check_kind(kind, CUDART_DEVICE_TO_HOST);
+    return error == CUDART_OK ? cudaMemcpyAsync(place, src, size, kind, stream)
+                              : runtime_error_note(error);
+}
+
+cudart_error cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t size, size_t offset,
+                                       int kind, cuda_stream stream)
+{
+    char *place;
+    cudart_error error = symbol_range(symbol, size, offset, &place);
+
+    if (error == CUDART_OK)
+        error = check_kind(kind, CUDART_HOST_TO_DEVICE);
+    return error == CUDART_OK ? cudaMemcpyAsync(dst, place, size, kind, stream)
+                              : runtime_error_note(error);
+}
+
 cudart_error cudaGetSymbolAddress(void **ptr, const void *symbol)
 {
     char *place;
@@ -319,5 +363,51 @@ cudart_error cudaGetSymbolSize(size_t *size, const void *symbol)
 
     if (error == CUDART_OK)
         error = registry_variable_place(symbol, context, &place, size);
+    return runtime_error_note(error);
+}
+
+/* ---- pointers ----------------------------------------------------------------------------- */
+
+/* As of cuPointerGetAttributes, to which an address that CUDA does not know is no error. */
+static cudart_error describe(const void *ptr, struct cudart_pointer_attributes *found)
+{
+    unsigned type = 0, managed = 0;
+    cuda_device_ptr device_ptr = 0;
+    void *host_ptr = NULL;
+    int device = -1;
+    cuda_pointer_attribute attributes[] = {CUDA_POINTER_MEMORY_TYPE, CUDA_POINTER_IS_MANAGED,
+                                           CUDA_POINTER_DEVICE_POINTER, CUDA_POINTER_HOST_POINTER,
+                                           CUDA_POINTER_DEVICE_ORDINAL};
+    void *values[] = {&type, &managed, &device_ptr, &host_ptr, &device};
+    cudart_error error = DRIVER(cuPointerGetAttributes, sizeof(attributes) / sizeof(attributes[0]),
+                                attributes, values, address(ptr));
+
+    if (error != CUDART_OK)
+        return error;
+    *found = (struct cudart_pointer_attributes){.type = managed ? CUDART_MEMORY_MANAGED : (int)type,
+                                                .device = device,
+                                                .device_ptr = (void *)(uintptr_t)device_ptr,
+                                                .host_ptr = host_ptr};
+    /* The type's numbers are the driver's; one that it does not have is ordinary memory. */
+    if (type != CUDA_MEMORYTYPE_HOST && type != CUDA_MEMORYTYPE_DEVICE && !managed)
+        *found = (struct cudart_pointer_attributes){.type = CUDART_MEMORY_UNREGISTERED,
+                                                    .device = NO_DEVICE,
+                                                    .host_ptr = (void *)(uintptr_t)ptr};
+    return CUDART_OK;
+}
+
+cudart_error cudaPointerGetAttributes(void *attributes, const void *ptr)
+{
+    struct cudart_pointer_attributes found;
+    cudart_error error;
+
+    ENTER();
+    if (!attributes)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    error = describe(ptr, &found);
+    if (error == CUDART_OK) {
+        memset(attributes, 0, runtime_release_pointer_bytes);
+        memcpy(attributes, &found, sizeof(found));
+    }
     return runtime_error_note(error);
 }

@@ -3,3 +3,4 @@
 #include "client/cuda/runtime/release.h"
 
 int runtime_release;
+size_t runtime_release_pointer_bytes;

@@ -8,7 +8,43 @@
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_RELEASE_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_RELEASE_H
 
+#include <stddef.h>
+
+#include "client/cuda/runtime/base/runtime_abi.h"
+
 /* As cudaRuntimeGetVersion counts. */
 extern int runtime_release;
+/* The size of cudaPointerAttributes. */
+extern size_t runtime_release_pointer_bytes;
+
+/* The bodies of functions that have other parameters in each release. */
+cudart_error runtime_release_prefetch(const void *ptr, size_t size, cuda_mem_location place,
+                                      unsigned flags, cuda_stream stream);
+cudart_error runtime_release_advise(const void *ptr, size_t size, int advice,
+                                    cuda_mem_location place);
+/* A device's number as a place: -1 is the host. */
+cuda_mem_location runtime_release_place(int device);
+/* *status becomes "none", or the call is refused. */
+cudart_error runtime_release_capture(cuda_stream stream, int *status);
+
+/* The stream that a form for default streams of each thread means. */
+static inline cuda_stream runtime_release_own(cuda_stream stream)
+{
+    return stream ? stream : CUDA_STREAM_PER_THREAD;
+}
+
+/* Begins the definition of a function whose prototype is this release's alone; RELEASE_FORM also
+ * defines its form for default streams of each thread. */
+#define RELEASE(name, params)                                                                      \
+    API cudart_error name params;                                                                  \
+    cudart_error name params
+#define RELEASE_FORM(name, params, args)                                                           \
+    API cudart_error name params;                                                                  \
+    API cudart_error name##_ptsz params;                                                           \
+    cudart_error name##_ptsz params                                                                \
+    {                                                                                              \
+        return name args;                                                                          \
+    }                                                                                              \
+    cudart_error name params
 
 #endif

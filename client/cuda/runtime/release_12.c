@@ -9,9 +9,118 @@
 __attribute__((constructor)) static void set_release(void)
 {
     runtime_release = 12090;
+    runtime_release_pointer_bytes = sizeof(struct cudart_pointer_attributes);
 }
 
 cudart_error cudaGetDeviceProperties_v2(void *properties, int ordinal)
 {
     return runtime_error_note(device_properties_12(properties, ordinal));
+}
+
+/* ---- places are devices' numbers ---- */
+
+RELEASE_FORM(cudaMemPrefetchAsync, (const void *ptr, size_t size, int device, cuda_stream stream),
+             (ptr, size, device, runtime_release_own(stream)))
+{
+    return runtime_release_prefetch(ptr, size, runtime_release_place(device), 0, stream);
+}
+
+cudart_error cudaMemPrefetchAsync_v2(const void *ptr, size_t size, cuda_mem_location place,
+                                     unsigned flags, cuda_stream stream)
+{
+    return runtime_release_prefetch(ptr, size, place, flags, stream);
+}
+
+cudart_error cudaMemPrefetchAsync_v2_ptsz(const void *ptr, size_t size, cuda_mem_location place,
+                                          unsigned flags, cuda_stream stream)
+{
+    return cudaMemPrefetchAsync_v2(ptr, size, place, flags, runtime_release_own(stream));
+}
+
+RELEASE(cudaMemAdvise, (const void *ptr, size_t size, int advice, int device))
+{
+    return runtime_release_advise(ptr, size, advice, runtime_release_place(device));
+}
+
+cudart_error cudaMemAdvise_v2(const void *ptr, size_t size, int advice, cuda_mem_location place)
+{
+    return runtime_release_advise(ptr, size, advice, place);
+}
+
+/* ---- each form has more of a capture ---- */
+
+RELEASE_FORM(cudaStreamGetCaptureInfo, (cuda_stream stream, int *status, unsigned long long *id),
+             (runtime_release_own(stream), status, id))
+{
+    (void)id;
+    return runtime_release_capture(stream, status);
+}
+
+cudart_error cudaStreamGetCaptureInfo_v2(cuda_stream stream, int *status, unsigned long long *id,
+                                         void **graph, const void **dependencies, size_t *count)
+{
+    (void)id, (void)graph, (void)dependencies, (void)count;
+    return runtime_release_capture(stream, status);
+}
+
+cudart_error cudaStreamGetCaptureInfo_v3(cuda_stream stream, int *status, unsigned long long *id,
+                                         void **graph, const void **dependencies,
+                                         const void **edges, size_t *count)
+{
+    (void)id, (void)graph, (void)dependencies, (void)edges, (void)count;
+    return runtime_release_capture(stream, status);
+}
+
+cudart_error cudaStreamGetCaptureInfo_v2_ptsz(cuda_stream stream, int *status,
+                                              unsigned long long *id, void **graph,
+                                              const void **dependencies, size_t *count)
+{
+    return cudaStreamGetCaptureInfo_v2(runtime_release_own(stream), status, id, graph, dependencies,
+                                       count);
+}
+
+cudart_error cudaStreamGetCaptureInfo_v3_ptsz(cuda_stream stream, int *status,
+                                              unsigned long long *id, void **graph,
+                                              const void **dependencies, const void **edges,
+                                              size_t *count)
+{
+    return cudaStreamGetCaptureInfo_v3(runtime_release_own(stream), status, id, graph, dependencies,
+                                       edges, count);
+}
+
+/* ---- older names ---- */
+
+cudart_error cudaEventElapsedTime_v2(float *milliseconds, cuda_event start, cuda_event end)
+{
+    return cudaEventElapsedTime(milliseconds, start, end);
+}
+
+cudart_error cudaThreadExit(void)
+{
+    return cudaDeviceReset();
+}
+
+cudart_error cudaThreadSynchronize(void)
+{
+    return cudaDeviceSynchronize();
+}
+
+cudart_error cudaThreadGetLimit(size_t *value, int limit)
+{
+    return cudaDeviceGetLimit(value, limit);
+}
+
+cudart_error cudaThreadSetLimit(int limit, size_t value)
+{
+    return cudaDeviceSetLimit(limit, value);
+}
+
+cudart_error cudaThreadGetCacheConfig(int *config)
+{
+    return cudaDeviceGetCacheConfig(config);
+}
+
+cudart_error cudaThreadSetCacheConfig(int config)
+{
+    return cudaDeviceSetCacheConfig(config);
 }

@@ -8,10 +8,34 @@
 
 __attribute__((constructor)) static void set_release(void)
 {
+    enum { RESERVED_BYTES = 64 };
     runtime_release = 13000;
+    runtime_release_pointer_bytes = sizeof(struct cudart_pointer_attributes) + RESERVED_BYTES;
 }
 
 cudart_error cudaGetDeviceProperties(void *properties, int ordinal)
 {
     return runtime_error_note(device_properties_13(properties, ordinal));
+}
+
+RELEASE_FORM(cudaMemPrefetchAsync,
+             (const void *ptr, size_t size, cuda_mem_location place, unsigned flags,
+              cuda_stream stream),
+             (ptr, size, place, flags, runtime_release_own(stream)))
+{
+    return runtime_release_prefetch(ptr, size, place, flags, stream);
+}
+
+RELEASE(cudaMemAdvise, (const void *ptr, size_t size, int advice, cuda_mem_location place))
+{
+    return runtime_release_advise(ptr, size, advice, place);
+}
+
+RELEASE_FORM(cudaStreamGetCaptureInfo,
+             (cuda_stream stream, int *status, unsigned long long *id, void **graph,
+              const void **dependencies, const void **edges, size_t *count),
+             (runtime_release_own(stream), status, id, graph, dependencies, edges, count))
+{
+    (void)id, (void)graph, (void)dependencies, (void)edges, (void)count;
+    return runtime_release_capture(stream, status);
 }

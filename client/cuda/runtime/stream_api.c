@@ -5,6 +5,7 @@
 #include "client/cuda/runtime/base/runtime_context.h"
 #include "client/cuda/runtime/base/runtime_driver.h"
 #include "client/cuda/runtime/base/runtime_error.h"
+#include "client/cuda/runtime/release.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 /* ---- streams ------------------------------------------------------------------------------ */
@@ -68,6 +69,59 @@ cudart_error cudaStreamIsCapturing(cuda_stream stream, int *status)
     *status = CAPTURE_STATUS_NONE; /* a driver without the call has no captures */
     return CUDART_OK;
 }
+
+/* For a driver that has the call, a capture that the program began through the driver has members
+ * which the runtime does not know. */
+cudart_error runtime_release_capture(cuda_stream stream, int *status)
+{
+    enum { CAPTURE_STATUS_NONE = 0 };
+    cudart_error error = cudaStreamIsCapturing(stream, status);
+
+    return error == CUDART_OK && *status != CAPTURE_STATUS_NONE
+               ? runtime_error_note(CUDART_NOT_SUPPORTED)
+               : error;
+}
+
+cudart_error cudaThreadExchangeStreamCaptureMode(int *mode)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuThreadExchangeStreamCaptureMode, mode));
+}
+
+/* ---- what a stream is ---- */
+
+cudart_error cudaStreamGetFlags(cuda_stream stream, unsigned *flags)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamGetFlags, stream, flags));
+}
+
+cudart_error cudaStreamGetId(cuda_stream stream, unsigned long long *id)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamGetId, stream, id));
+}
+
+/* Attributes have the driver's numbers and layouts. */
+cudart_error cudaStreamGetAttribute(cuda_stream stream, int attribute, void *value)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamGetAttribute, stream, attribute, value));
+}
+
+cudart_error cudaStreamSetAttribute(cuda_stream stream, int attribute, const void *value)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamSetAttribute, stream, attribute, value));
+}
+
+cudart_error cudaStreamCopyAttributes(cuda_stream to, cuda_stream from)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuStreamCopyAttributes, to, from));
+}
+
+/* ---- functions on the host ---- */
 
 cudart_error cudaLaunchHostFunc(cuda_stream stream, cuda_host_fn fn, void *user)
 {
@@ -140,6 +194,12 @@ cudart_error cudaEventRecord(cuda_event event, cuda_stream stream)
 {
     ENTER();
     return runtime_error_note(DRIVER(cuEventRecord, event, stream));
+}
+
+cudart_error cudaEventRecordWithFlags(cuda_event event, cuda_stream stream, unsigned flags)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuEventRecordWithFlags, event, stream, flags));
 }
 
 cudart_error cudaEventQuery(cuda_event event)

@@ -25,6 +25,7 @@ enum {
     CUDART_INVALID_VALUE = CUDA_ERR_INVALID_VALUE,
     CUDART_MEMORY_ALLOCATION = CUDA_ERR_OUT_OF_MEMORY,
     CUDART_INVALID_CONFIGURATION = 9,
+    CUDART_INVALID_PITCH = 12,
     CUDART_INVALID_SYMBOL = 13,
     CUDART_INVALID_MEMCPY_DIRECTION = 21,
     CUDART_INSUFFICIENT_DRIVER = 35,
@@ -53,6 +54,49 @@ struct cudart_channel_format {
     int kind;
 };
 _Static_assert(sizeof(struct cudart_channel_format) == 20, "cudaChannelFormatDesc");
+
+/* Rows of memory at a distance of a pitch. */
+struct cudart_pitched_ptr {
+    void *ptr;
+    size_t pitch;
+    size_t row_bytes, rows; /* of one plane */
+};
+_Static_assert(sizeof(struct cudart_pitched_ptr) == 32, "cudaPitchedPtr");
+
+struct cudart_extent {
+    size_t width, height, depth; /* bytes, rows, planes */
+};
+
+struct cudart_pos {
+    size_t x, y, z;
+};
+
+struct cudart_memcpy_3d {
+    void *src_array;
+    struct cudart_pos src_pos;
+    struct cudart_pitched_ptr src;
+    void *dst_array;
+    struct cudart_pos dst_pos;
+    struct cudart_pitched_ptr dst;
+    struct cudart_extent extent;
+    int kind;
+};
+_Static_assert(sizeof(struct cudart_memcpy_3d) == 160, "cudaMemcpy3DParms");
+
+enum cudart_memory_type {
+    CUDART_MEMORY_UNREGISTERED = 0, /* the program's own */
+    CUDART_MEMORY_HOST = 1,
+    CUDART_MEMORY_DEVICE = 2,
+    CUDART_MEMORY_MANAGED = 3,
+};
+
+struct cudart_pointer_attributes {
+    int type; /* enum cudart_memory_type */
+    int device;
+    void *device_ptr, *host_ptr;
+    /* from CUDA 13 on 64 bytes follow, which are 0 */
+};
+_Static_assert(sizeof(struct cudart_pointer_attributes) == 24, "cudaPointerAttributes of CUDA 12");
 
 struct cudart_function_attributes {
     size_t shared_bytes;

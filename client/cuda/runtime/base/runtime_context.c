@@ -112,10 +112,9 @@ cudart_error runtime_context_reset(void (*forget)(cuda_context context))
     return error;
 }
 
-cudart_error runtime_context_select(int ordinal)
+cudart_error runtime_context_primary(int ordinal, cuda_context *context)
 {
     int count = 0;
-    cuda_context context;
     cudart_error error = runtime_driver_open();
 
     if (error == CUDART_OK)
@@ -124,7 +123,16 @@ cudart_error runtime_context_select(int ordinal)
         return error;
     if (ordinal < 0 || ordinal >= count || ordinal >= DEVICES_MAX)
         return CUDART_INVALID_DEVICE;
-    error = enter_primary(ordinal, &context);
+    return retain(ordinal, context);
+}
+
+cudart_error runtime_context_select(int ordinal)
+{
+    cuda_context context;
+    cudart_error error = runtime_context_primary(ordinal, &context);
+
+    if (error == CUDART_OK)
+        error = DRIVER(cuCtxSetCurrent, context);
     if (error == CUDART_OK)
         chosen = ordinal;
     return error;

@@ -14,6 +14,9 @@
 /* Opens the driver, and makes a context current if the thread has none. *context may be NULL. */
 cudart_error runtime_context_enter(cuda_context *context);
 
+/* The device's primary context, which is made if it has to be. None becomes current. */
+cudart_error runtime_context_primary(int ordinal, cuda_context *context);
+
 /* The device of the thread's calls. No context is made for it. */
 cudart_error runtime_context_device(int *ordinal);
 

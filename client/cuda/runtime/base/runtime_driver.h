@@ -18,6 +18,23 @@ cudart_error runtime_driver_open(void);
  * alone calls. A driver may lack any of them. */
 #define RUNTIME_DRIVER_ENTRIES(X)                                                                  \
     X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, 11000, 0, (cuda_device device))         \
+    X(cuDeviceGetByPCIBusId, cuDeviceGetByPCIBusId, 4010, 0,                                       \
+      (cuda_device * device, const char *id))                                                      \
+    X(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, 4000, 0,                                       \
+      (int *can, cuda_device device, cuda_device peer))                                            \
+    X(cuDeviceGetP2PAttribute, cuDeviceGetP2PAttribute, 8000, 0,                                   \
+      (int *value, int attribute, cuda_device source, cuda_device destination))                    \
+    X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, 0, (cuda_context peer, unsigned flags))  \
+    X(cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, 4000, 0, (cuda_context peer))                \
+    X(cuCtxGetCacheConfig, cuCtxGetCacheConfig, 3020, 0, (int *config))                            \
+    X(cuCtxSetCacheConfig, cuCtxSetCacheConfig, 3020, 0, (int config))                             \
+    X(cuCtxGetSharedMemConfig, cuCtxGetSharedMemConfig, 4020, 0, (int *config))                    \
+    X(cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, 4020, 0, (int config))                     \
+    X(cuFuncSetCacheConfig, cuFuncSetCacheConfig, 3000, 0, (cuda_function function, int config))   \
+    X(cuFuncSetSharedMemConfig, cuFuncSetSharedMemConfig, 4020, 0,                                 \
+      (cuda_function function, int config))                                                        \
+    X(cuOccupancyAvailableDynamicSMemPerBlock, cuOccupancyAvailableDynamicSMemPerBlock, 10020, 0,  \
+      (size_t * bytes, cuda_function function, int num_blocks, int block_size))                    \
     X(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, 9000, 0,                               \
       (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,                  \
        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
@@ -25,11 +42,70 @@ cudart_error runtime_driver_open(void);
     X(cuStreamAddCallback, cuStreamAddCallback, 5000, 0,                                           \
       (cuda_stream stream, cuda_stream_callback fn, void *user, unsigned flags))                   \
     X(cuStreamIsCapturing, cuStreamIsCapturing, 10000, 0, (cuda_stream stream, int *status))       \
+    X(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, 10010, 0, (int *mode)) \
+    X(cuStreamGetFlags, cuStreamGetFlags, 7000, 0, (cuda_stream stream, unsigned *flags))          \
+    X(cuStreamGetId, cuStreamGetId, 12000, 0, (cuda_stream stream, unsigned long long *id))        \
+    X(cuStreamGetAttribute, cuStreamGetAttribute, 11000, 0,                                        \
+      (cuda_stream stream, int attribute, void *value))                                            \
+    X(cuStreamSetAttribute, cuStreamSetAttribute, 11000, 0,                                        \
+      (cuda_stream stream, int attribute, const void *value))                                      \
+    X(cuStreamCopyAttributes, cuStreamCopyAttributes, 11000, 0,                                    \
+      (cuda_stream to, cuda_stream from))                                                          \
+    X(cuEventRecordWithFlags, cuEventRecordWithFlags, 11010, 0,                                    \
+      (cuda_event event, cuda_stream stream, unsigned flags))                                      \
+    X(cuMemAllocPitch, cuMemAllocPitch_v2, 3020, 0,                                                \
+      (cuda_device_ptr * ptr, size_t * pitch, size_t width, size_t height, unsigned element))      \
+    X(cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2, 3020, 0, (const cuda_memcpy_2d *copy))          \
+    X(cuMemcpy2DAsync, cuMemcpy2DAsync_v2, 3020, 0,                                                \
+      (const cuda_memcpy_2d *copy, cuda_stream stream))                                            \
+    X(cuMemcpy3D, cuMemcpy3D_v2, 3020, 0, (const cuda_memcpy_3d *copy))                            \
+    X(cuMemcpy3DAsync, cuMemcpy3DAsync_v2, 3020, 0,                                                \
+      (const cuda_memcpy_3d *copy, cuda_stream stream))                                            \
+    X(cuMemcpyPeer, cuMemcpyPeer, 4000, 0,                                                         \
+      (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src,                         \
+       cuda_context src_context, size_t size))                                                     \
+    X(cuMemcpyPeerAsync, cuMemcpyPeerAsync, 4000, 0,                                               \
+      (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src,                         \
+       cuda_context src_context, size_t size, cuda_stream stream))                                 \
+    X(cuMemsetD2D8, cuMemsetD2D8_v2, 3020, 0,                                                      \
+      (cuda_device_ptr dst, size_t pitch, unsigned char value, size_t width, size_t height))       \
+    X(cuMemsetD2D8Async, cuMemsetD2D8Async, 3020, 0,                                               \
+      (cuda_device_ptr dst, size_t pitch, unsigned char value, size_t width, size_t height,        \
+       cuda_stream stream))                                                                        \
+    X(cuMemHostGetFlags, cuMemHostGetFlags, 2030, 0, (unsigned *flags, void *host))                \
+    X(cuPointerGetAttributes, cuPointerGetAttributes, 7000, 0,                                     \
+      (unsigned count, cuda_pointer_attribute *attributes, void **data, cuda_device_ptr ptr))      \
     X(cuMemAllocAsync, cuMemAllocAsync, 11020, 0,                                                  \
       (cuda_device_ptr * ptr, size_t size, cuda_stream stream))                                    \
+    X(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020, 0,                                  \
+      (cuda_device_ptr * ptr, size_t size, cuda_mem_pool pool, cuda_stream stream))                \
     X(cuMemFreeAsync, cuMemFreeAsync, 11020, 0, (cuda_device_ptr ptr, cuda_stream stream))         \
+    X(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020, 0,                              \
+      (cuda_mem_pool * pool, cuda_device device))                                                  \
+    X(cuDeviceGetMemPool, cuDeviceGetMemPool, 11020, 0,                                            \
+      (cuda_mem_pool * pool, cuda_device device))                                                  \
+    X(cuDeviceSetMemPool, cuDeviceSetMemPool, 11020, 0, (cuda_device device, cuda_mem_pool pool))  \
+    X(cuMemPoolCreate, cuMemPoolCreate, 11020, 0,                                                  \
+      (cuda_mem_pool * pool, const cuda_mem_pool_props *props))                                    \
+    X(cuMemPoolDestroy, cuMemPoolDestroy, 11020, 0, (cuda_mem_pool pool))                          \
+    X(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, 0, (cuda_mem_pool pool, size_t least))              \
+    X(cuMemPoolGetAttribute, cuMemPoolGetAttribute, 11020, 0,                                      \
+      (cuda_mem_pool pool, int attribute, void *value))                                            \
+    X(cuMemPoolSetAttribute, cuMemPoolSetAttribute, 11020, 0,                                      \
+      (cuda_mem_pool pool, int attribute, void *value))                                            \
+    X(cuMemPoolGetAccess, cuMemPoolGetAccess, 11020, 0,                                            \
+      (cuda_mem_access * flags, cuda_mem_pool pool, cuda_mem_location * location))                 \
+    X(cuMemPoolSetAccess, cuMemPoolSetAccess, 11020, 0,                                            \
+      (cuda_mem_pool pool, const cuda_mem_access_desc *map, size_t count))                         \
     X(cuMemAllocManaged, cuMemAllocManaged, 6000, 0,                                               \
-      (cuda_device_ptr * ptr, size_t size, unsigned flags))
+      (cuda_device_ptr * ptr, size_t size, unsigned flags))                                        \
+    X(cuMemPrefetchAsync, cuMemPrefetchAsync_v2, 12020, 0,                                         \
+      (cuda_device_ptr ptr, size_t size, cuda_mem_location place, unsigned flags,                  \
+       cuda_stream stream))                                                                        \
+    X(cuMemAdvise, cuMemAdvise_v2, 12020, 0,                                                       \
+      (cuda_device_ptr ptr, size_t size, int advice, cuda_mem_location place))                     \
+    X(cuStreamAttachMemAsync, cuStreamAttachMemAsync, 6000, 0,                                     \
+      (cuda_stream stream, cuda_device_ptr ptr, size_t size, unsigned flags))
 
 struct runtime_driver {
 #define X(name, symbol, version, need, params) cuda_result(*name) params;

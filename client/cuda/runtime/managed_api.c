@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Managed memory: hints about its place. CUDA 12 names a place by a device's number, and CUDA 13 by
+ * a location. */
+#include "client/cuda/runtime/base/runtime_context.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
+#include "client/cuda/runtime/base/runtime_error.h"
+#include "client/cuda/runtime/release.h"
+#include "client/cuda/runtime/runtime_exports.h"
+
+cuda_mem_location runtime_release_place(int device)
+{
+    enum { CPU = -1 }; /* cudaCpuDeviceId */
+
+    return device == CPU ? (cuda_mem_location){CUDA_MEM_LOCATION_HOST, 0}
+                         : (cuda_mem_location){CUDA_MEM_LOCATION_DEVICE, device};
+}
+
+cudart_error runtime_release_prefetch(const void *ptr, size_t size, cuda_mem_location place,
+                                      unsigned flags, cuda_stream stream)
+{
+    ENTER();
+    return runtime_error_note(
+        DRIVER(cuMemPrefetchAsync, (cuda_device_ptr)(uintptr_t)ptr, size, place, flags, stream));
+}
+
+cudart_error runtime_release_advise(const void *ptr, size_t size, int advice,
+                                    cuda_mem_location place)
+{
+    ENTER();
+    return runtime_error_note(
+        DRIVER(cuMemAdvise, (cuda_device_ptr)(uintptr_t)ptr, size, advice, place));
+}
+
+cudart_error cudaStreamAttachMemAsync(cuda_stream stream, void *ptr, size_t size, unsigned flags)
+{
+    ENTER();
+    return runtime_error_note(
+        DRIVER(cuStreamAttachMemAsync, stream, (cuda_device_ptr)(uintptr_t)ptr, size, flags));
+}
