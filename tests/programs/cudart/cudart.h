@@ -35,4 +35,10 @@ extern char scale;
 /* The _ptsz and _ptds forms. handle: the image's. */
 void check_per_thread(void **handle);
 
+/* Blocks of rows and planes. */
+void check_blocks(void);
+
+/* Questions, preferences, pools. kernel: the address under which scaled_add is registered. */
+void check_queries(const char *kernel);
+
 #endif

@@ -575,6 +575,8 @@ int main(int argc, char **argv)
     check_attributes();
     check_optional();
     check_order();
+    check_blocks();
+    check_queries(&scaled_add);
     check_per_thread(handle);
     check_short_memory(handle);
     check_registering_beside_launches(&image);
