@@ -33,8 +33,8 @@ struct supervisor {
     struct reload_file *reload_file; /* the one whose file is being read, or NULL */
     struct {
         uint32_t clients, settings;
-    } reloaded; /* how many the latest reload of the file changed; view.h */
-    struct saved *saved;             /* empty until admin_saved_restore has read it */
+    } reloaded;          /* how many the latest reload of the file changed; view.h */
+    struct saved *saved; /* empty until admin_saved_restore has read it */
     bool ready, stopping, stopped;
     bool tells_ready; /* when what is kept says so, too */
     struct discovery discovery;

@@ -13,8 +13,9 @@
  * PTDS(type, name, releases, (parameters)): the same for a function that takes no stream. The form
  *   ends with _ptds, and has a body of its own.
  *
- * CUDART_RELEASE_EXPORTS has the functions whose parameters the releases do not share, as of CUDA 13.
- * Nothing is made from these rows but names: release_12 and release_13 have prototypes and bodies.
+ * CUDART_RELEASE_EXPORTS has the functions whose parameters the releases do not share, as of
+ * CUDA 13. Nothing is made from these rows but names: release_12 and release_13 have prototypes and
+ * bodies.
  *
  * releases: BOTH, or the only major release of CUDA whose library has the function: V12 or V13.
  */

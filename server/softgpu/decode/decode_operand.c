@@ -11,7 +11,8 @@ const struct ptx_operand *decode_operand(struct decoder *d, uint32_t index)
     static struct ptx_operand none = {.kind = PTX_OPERAND_SINK};
     if (index < d->ins->operand_count)
         return &d->ins->operands[index];
-    decode_fail(d, "the operands of '%.60s' are too few: %u", d->ins->opcode, d->ins->operand_count);
+    decode_fail(d, "the operands of '%.60s' are too few: %u", d->ins->opcode,
+                d->ins->operand_count);
     return &none;
 }
 
