@@ -24,9 +24,11 @@
 #include "server/supervisor/loop/notify.h"
 
 /* Until the options were read: the pool has its usual part of --host-memory-total. */
-#define POOL_UNSET       UINT64_MAX
-#define POOL_PART        8
-#define STREAMS_DEFAULT  128
+#define POOL_UNSET UINT64_MAX
+#define POOL_PART  8
+/* PyTorch makes 32 streams of each of four priorities beside the default one. A stream costs memory
+ * once it is used, and until then a few words in the tables of the client and the worker. */
+#define STREAMS_DEFAULT  512
 #define HELLO_TIMEOUT_MS 5000
 #define OFFENDER_WAIT_NS UNITS_SECOND
 #define CLIENTS_MAX      100000

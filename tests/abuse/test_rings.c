@@ -387,7 +387,7 @@ static void rings_take_no_more_than_their_client_is_charged(void **state)
     assert_in_range(before, 0, (uint64_t)CLIENTS * 4096);
     for (int i = 0; i < CLIENTS; i++) {
         raw_attach(&raw[i], own, PROTO_UNSET);
-        assert_int_equal(raw[i].attached.streams, 128);
+        assert_int_equal(raw[i].attached.streams, 512);
         rings += write_all_rings(&raw[i]);
     }
     assert_int_equal(rings, CLIENTS * 8); /* whole segments that fit into 2 MiB */

@@ -194,7 +194,7 @@ class Survive(SurviveCase):
             manager.kill()
             manager.command += ["--streams", "16"]
             manager.start()
-            self.assertIn("it was written with other options: --streams was 128", manager.text())
+            self.assertIn("it was written with other options: --streams was 512", manager.text())
             self.assertEqual(clients[0].wait(SECONDS), 1)
 
     def test_a_mistake_in_the_configuration(self):

@@ -237,8 +237,31 @@ static void check_symbols(void)
     (void)cudaGetLastError();
 }
 
+/* PyTorch makes 32 of each priority at its first one. */
+static void check_many_streams(void)
+{
+    enum { STREAMS = 160 };
+    static cuda_stream streams[STREAMS];
+    static char *words;
+
+    EXPECT(0, cudaMalloc((void **)&words, STREAMS));
+    for (int i = 0; i < STREAMS; i++) {
+        EXPECT(0, cudaStreamCreateWithFlags(&streams[i], 1 /* non-blocking */));
+        EXPECT(0, cudaMemsetAsync(words + i, i, 1, streams[i]));
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        unsigned char word = 0;
+        EXPECT(0, cudaStreamSynchronize(streams[i]));
+        EXPECT(0, cudaMemcpy(&word, words + i, 1, CUDART_DEVICE_TO_HOST));
+        CHECK(word == i);
+        EXPECT(0, cudaStreamDestroy(streams[i]));
+    }
+    EXPECT(0, cudaFree(words));
+}
+
 void check_queries(const char *kernel)
 {
+    check_many_streams();
     check_pools();
     check_pointers();
     check_streams();

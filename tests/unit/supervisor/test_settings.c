@@ -68,7 +68,7 @@ static void defaults_need_nothing(void **state)
     assert_string_equal(settings.admin_socket, "/run/gpushare/admin.sock");
     assert_int_equal(settings.host_total, memory / 4);
     assert_int_equal(settings.host_client, memory / 16);
-    assert_int_equal(settings.streams, 128);
+    assert_int_equal(settings.streams, 512);
     assert_int_equal(settings.device_base, ARENA_DEVICE_BASE);
     assert_int_equal(settings.socket_fd, -1);
     assert_int_equal(settings.admin_count, 0);
