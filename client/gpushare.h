@@ -446,7 +446,8 @@ GPUSHARE_API gpushare_error gpushare_host_free(gpushare_connection *connection, 
  * When the server's worker is lost, the next one has the module, and its variables keep
  * their values. A module can have more on the device: variables in the driver's memory,
  * addresses of functions or generic addresses of __constant__ variables, memory that kernels
- * allocate. Such a module, a cubin, and PTX that the server can't read lose their state.
+ * allocate. Such a module, a cubin that has more than kernels, and PTX that the server can't
+ * read lose their state.
  *
  * Launches of a module that has lost its state are refused with STATE_LOST, and so are copies
  * to and from its variables in the driver's memory: unload it and load it again. Launches that
@@ -454,7 +455,8 @@ GPUSHARE_API gpushare_error gpushare_host_free(gpushare_connection *connection, 
  *
  * Other modules keep their state. But memory may hold addresses of what went with the worker.
  * So launches that might follow one are refused likewise until each lost module is unloaded: those
- * of all modules; or, where only addresses of functions were lost, of modules that use such ones.
+ * of all modules; or, where only addresses of functions were lost, of modules that use such ones,
+ * and of cubins, which may.
  */
 GPUSHARE_API gpushare_error gpushare_module_load(gpushare_connection *connection, const void *image,
                                                  size_t bytes, gpushare_module **module);

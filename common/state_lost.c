@@ -19,9 +19,15 @@ static const char *what_it_had(enum proto_unsaved unsaved)
         return MESSAGE_TEXT(unsaved_no_ptx);
     case PROTO_UNSAVED_UNREAD:
     case PROTO_UNSAVED_NOTHING: /* such a module is never lost */
+    case PROTO_UNSAVED_CALLS:
     default:
         return MESSAGE_TEXT(unsaved_unread);
     }
+}
+
+bool state_lost_with_worker(enum proto_unsaved unsaved)
+{
+    return unsaved != PROTO_UNSAVED_NOTHING && unsaved != PROTO_UNSAVED_CALLS;
 }
 
 uint32_t state_lost_refuse(uint32_t module, enum proto_unsaved unsaved, struct error *why)

@@ -17,6 +17,9 @@
  * number. */
 uint32_t state_lost_refuse(uint32_t module, enum proto_unsaved unsaved, struct error *why);
 
+/* Whether a module of which another worker can't have this is lost with its worker. */
+bool state_lost_with_worker(enum proto_unsaved unsaved);
+
 /*
  * Whether a kernel of a module with `other` may follow an address of what a lost module had on the
  * device. Any kernel may find an address of data in memory, but only a module that calls by address

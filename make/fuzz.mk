@@ -21,6 +21,8 @@ fuzz: $(FUZZ_C:tests/programs/fuzz/%.c=$(BUILD)/fuzz/%) ## fuzz each target for 
 # A target that fuzzes more than common/ names its sources like this.
 $(BUILD)/fuzz/fuzz_admin_request: FUZZ_SRC = server/supervisor/admin/request.c server/supervisor/config/schedule.c $(COMMON_SRC) $(GENERATED_C)
 
+$(BUILD)/fuzz/fuzz_cubin: FUZZ_SRC = $(wildcard server/worker/image/cubin*.c) $(COMMON_SRC) $(GENERATED_C)
+
 $(BUILD)/fuzz/fuzz_config: FUZZ_SRC = $(wildcard server/supervisor/config/*.c) $(COMMON_SRC) $(GENERATED_C)
 
 $(BUILD)/fuzz/fuzz_%: tests/programs/fuzz/fuzz_%.c $(FUZZ_SRC) $(GENERATED_H) $(wildcard common/*.h common/*/*.h)

@@ -21,6 +21,7 @@
 #include "server/worker/code/ptx_link.h"
 #include "server/worker/image/constants.h"
 #include "server/worker/image/cubin.h"
+#include "server/worker/image/cubin_state.h"
 #include "server/worker/image/rewrite.h"
 #include "server/worker/image/symbols.h"
 
@@ -138,13 +139,14 @@ uint32_t module_load_inspect(const struct module_load_target *target, int fd, ui
     error = begin_text(&reading, &rewrite, why);
     if (!error)
         error = device_launch_check(&module->image, client->gpu, why);
-    needs->unsaved = rewrite ? rewrite_unsaved(rewrite) : PROTO_UNSAVED_NO_PTX;
     if (!error && rewrite) {
+        needs->unsaved = rewrite_unsaved(rewrite);
         needs->global_bytes = rewrite_global_bytes(rewrite);
         needs->resident_bytes = rewrite_resident_bytes(rewrite);
         say_what_stays(client, module, rewrite);
         module->known = known_image_add(seat->known, &name, rewrite, needs);
     } else if (!error) {
+        needs->unsaved = cubin_state_unsaved(module->image.bytes, module->image.count);
         needs->resident_bytes = cubin_variable_bytes(module->image.bytes, module->image.count);
     }
     module->unsaved = needs->unsaved;

@@ -278,6 +278,34 @@ static void a_module_that_only_the_lost_worker_had_is_refused(void **state)
     fake_close(&fake);
 }
 
+/* It may call a function whose address the lost module has left in memory. */
+static void a_cubin_without_state_is_loaded_again(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    fake.worker[0].unsaved = PROTO_UNSAVED_FUNCTION_ADDRESSES;
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    uint32_t lost = fake_load(&fake, fd, "text");
+    fake.worker[0].unsaved = PROTO_UNSAVED_CALLS;
+    uint32_t kept = fake_load(&fake, fd, "cubin");
+    fake_lose_worker(&fake, 0);
+    start_next_worker();
+    query_module(fd, kept, PROTO_FAILED);
+    const struct proto_failed *failed = fake.message.body;
+    assert_int_equal(failed->error, PROTO_ERROR_STATE_LOST);
+    assert_non_null(strstr(failed->text, "module 1"));
+    fake_settle(&fake);
+    assert_int_equal(fake.worker[0].modules_lost, 1);
+    assert_int_equal(fake.worker[0].modules_again, 1);
+    struct proto_module_unload unload = {.module = lost};
+    fake_send(&fake, fd, PROTO_MODULE_UNLOAD, &unload);
+    fake_expect(&fake, fd, PROTO_DONE);
+    query_module(fd, kept, PROTO_DONE);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 /* Writes a copy of these host bytes as the stream's next command in the journal. */
 static void note_copy(void *shadow, uint32_t streams, uint32_t *next, uint64_t value, uint64_t to,
                       uint64_t bytes)
@@ -374,6 +402,7 @@ int main(void)
         cmocka_unit_test(a_client_is_restored_step_by_step),
         cmocka_unit_test(a_client_that_leaves_between_two_workers_leaves_nothing),
         cmocka_unit_test(a_module_that_only_the_lost_worker_had_is_refused),
+        cmocka_unit_test(a_cubin_without_state_is_loaded_again),
         cmocka_unit_test(a_report_has_the_host_memory_that_lost_copies_wrote),
         cmocka_unit_test(a_server_that_stops_tells_its_clients),
     };

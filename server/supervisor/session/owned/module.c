@@ -459,7 +459,7 @@ void session_module_lose(struct session *session)
     struct error why;
     struct module *at;
     LIST_FOR_EACH (at, &session->modules, in_session) {
-        if (at->state == MODULE_LOADING || !at->unsaved || at->lost)
+        if (at->state == MODULE_LOADING || !state_lost_with_worker(at->unsaved) || at->lost)
             continue;
         at->lost = true;
         /* The driver's memory went with the worker. */
