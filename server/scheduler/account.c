@@ -28,6 +28,13 @@ void account_settle(const struct plan *plan, struct scheduler_account *account, 
     plan_cap_settle(&account->cap, now, plan_burst(plan, account->cap.rate));
 }
 
+uint64_t account_next_ticket(struct kept_place *kept, uint64_t *tickets, uint64_t now)
+{
+    uint64_t ticket = kept->ticket && now < kept->until ? kept->ticket : ++*tickets;
+    kept->ticket = 0;
+    return ticket;
+}
+
 void account_note(const struct plan *plan, struct scheduler_client *client, uint64_t *tickets,
                   uint64_t now)
 {
@@ -44,7 +51,7 @@ void account_note(const struct plan *plan, struct scheduler_client *client, uint
         return;
     account_settle(plan, account, now);
     if (has.wants && !account->wants)
-        account->ticket = ++*tickets;
+        account->ticket = account_next_ticket(&account->kept, tickets, now);
     account->wants += (uint32_t)has.wants - (uint32_t)had->wants;
     account->sharers += (uint32_t)has.shares - (uint32_t)had->shares;
     account->own += has.own - had->own;

@@ -38,6 +38,12 @@
 
 struct scheduler_client;
 
+/* A place in the order of turns that was given by another scheduler (carry.h). All zero: none. */
+struct kept_place {
+    uint64_t ticket;
+    uint64_t until; /* who has no work before then gets a place behind the others */
+};
+
 /* An account, in memory of the caller's. It must stay until no client counts in it. The caller
  * reads only the members under `for status`. */
 struct scheduler_account {
@@ -55,9 +61,10 @@ struct scheduler_account {
     struct credit cap;
     struct credit duty; /* a rate of PLAN_WHOLE: no bound */
     uint64_t ticket;    /* in turns: the order among accounts with work; smaller is earlier */
-    uint64_t debt_ns;   /* in turns: by which its last turns ran over */
-    uint64_t busy_at;   /* when one of its clients was last seen busy (balance.h); 0: never */
-    uint64_t counted;   /* the last sum of requests that has this one in it */
+    struct kept_place kept;
+    uint64_t debt_ns; /* in turns: by which its last turns ran over */
+    uint64_t busy_at; /* when one of its clients was last seen busy (balance.h); 0: never */
+    uint64_t counted; /* the last sum of requests that has this one in it */
 };
 
 /* The part of a client in the counts of its account. */
@@ -83,6 +90,10 @@ void account_settle(const struct plan *plan, struct scheduler_account *account, 
  * changes. O(1). */
 void account_note(const struct plan *plan, struct scheduler_client *client, uint64_t *tickets,
                   uint64_t now);
+
+/* The ticket of somebody who has work from now on: that of the place that was kept, or one behind
+ * all others. The place is kept no longer. */
+uint64_t account_next_ticket(struct kept_place *kept, uint64_t *tickets, uint64_t now);
 
 /* Whether the client or its account has a request. */
 bool account_has_request(const struct scheduler_client *client);

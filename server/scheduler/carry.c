@@ -6,6 +6,9 @@
 #include "server/scheduler/lease_group.h"
 #include "server/scheduler/policy.h"
 
+/* Those to come stay above it for longer than any machine runs. */
+#define TICKET_MAX (UINT64_MAX / 2)
+
 /* ---- taking ---- */
 
 /* The part of a lease under way that is not charged yet. */
@@ -31,6 +34,12 @@ static bool is_of_account(const struct scheduler_client *client)
     return client->on_extra || client->pays != &client->request;
 }
 
+/* The one that has the turn goes behind the others with it. */
+static bool waits_for_turn(const struct scheduler_client *client)
+{
+    return client->wants && !client->leased;
+}
+
 void carry_client_take(const struct scheduler *scheduler, const struct scheduler_client *client,
                        uint64_t now, struct carry_client *to)
 {
@@ -50,7 +59,9 @@ void carry_client_take(const struct scheduler *scheduler, const struct scheduler
                                 .peak_ns = client->peak_ns,
                                 .pair_ns = pair,
                                 .charged_ns = client->charged_ns + ns,
-                                .leases = client->leases};
+                                .leases = client->leases,
+                                .ticket = waits_for_turn(client) ? client->ticket : 0,
+                                .tickets = scheduler->tickets};
     claim_settle(plan, &to->request, now);
     plan_cap_settle(&to->cap, now,
                     policy_cap_most(plan, client->cap.rate, claim_is_busy(&to->request)));
@@ -98,7 +109,8 @@ void carry_account_take(const struct scheduler *scheduler, const struct schedule
                                  .request = account->request,
                                  .cap = account->cap,
                                  .duty = account->duty,
-                                 .debt_ns = account->debt_ns};
+                                 .debt_ns = account->debt_ns,
+                                 .ticket = account->wants ? account->ticket : 0};
     claim_settle(plan, &to->request, now);
     plan_cap_settle(&to->cap, now, plan_burst(plan, account->cap.rate));
     plan_cap_settle(&to->duty, now, plan_burst(plan, account->duty.rate));
@@ -106,6 +118,8 @@ void carry_account_take(const struct scheduler *scheduler, const struct schedule
         const struct scheduler_client *holder = scheduler->lease_groups[i].holder;
         if (holder && counts_in(holder, account))
             charge_account(scheduler, holder, account, now, to);
+        if (holder && holder->leased && holder->accounts.of[0] == account)
+            to->ticket = 0;
     }
 }
 
@@ -145,6 +159,13 @@ static void give_bound(struct credit *credit, const struct credit *from, int64_t
         give_credit(credit, from, most, now);
 }
 
+static struct kept_place place_until(uint64_t ticket, const struct scheduler *scheduler,
+                                     uint64_t now)
+{
+    return (struct kept_place){.ticket = min(ticket, TICKET_MAX),
+                               .until = now + scheduler->schedule.quantum_ns};
+}
+
 void carry_client_give(struct scheduler *scheduler, struct scheduler_client *client,
                        const struct carry_client *from, uint64_t now)
 {
@@ -158,6 +179,11 @@ void carry_client_give(struct scheduler *scheduler, struct scheduler_client *cli
     client->mean_ns = min(from->mean_ns, PLAN_STRETCH_MAX);
     client->peak_ns = min(from->peak_ns, PLAN_STRETCH_MAX);
     client->pair.lately_ns = min(from->pair_ns, PLAN_STRETCH_MAX);
+    client->kept = place_until(from->ticket, scheduler, now);
+    /* An account of its own is not carried. */
+    if (client->accounts.of[0] == &client->self)
+        client->self.kept = client->kept;
+    scheduler->tickets = max(scheduler->tickets, min(from->tickets, TICKET_MAX));
     client->charged_ns = from->charged_ns;
     client->leases = from->leases;
     for (enum scheduler_hold hold = 0; hold < SCHEDULER_HOLDS; hold++)
@@ -170,8 +196,12 @@ void carry_client_give(struct scheduler *scheduler, struct scheduler_client *cli
     lease_group_tell_siblings(scheduler, client);
 }
 
-void carry_client_resume(struct scheduler_client *client, uint64_t now)
+void carry_client_resume(const struct scheduler *scheduler, struct scheduler_client *client,
+                         uint64_t now)
 {
+    struct scheduler_account *account = client->accounts.of[0];
+    client->kept = place_until(client->kept.ticket, scheduler, now);
+    account->kept = place_until(account->kept.ticket, scheduler, now);
     if (client->request.credit.parts > 0)
         client->request.credit.at = now;
     client->request.paused_since = now;
@@ -185,6 +215,7 @@ void carry_account_give(struct scheduler *scheduler, struct scheduler_account *a
     give_bound(&account->cap, &from->cap, plan_burst(plan, account->cap.rate), now);
     give_bound(&account->duty, &from->duty, plan_burst(plan, account->duty.rate), now);
     account->debt_ns = min(from->debt_ns, PLAN_STRETCH_MAX);
+    account->kept = place_until(from->ticket, scheduler, now);
 }
 
 /* ---- those that do not come back ---- */

@@ -12,7 +12,8 @@
  *             to come from others' time. That of a client that pauses for a tenth of a plan lapses
  *   levels    (sums of idle time) are carried as the distance to the others' in the lease group
  *   a lease   that is under way counts as charged up to the moment at which it is taken. It ends
- *             with its scheduler, and leases, plans and the order of turns begin anew
+ *             with its scheduler, and so does a turn. Leases and plans begin anew
+ *   places    in the order of turns are kept for those that wait, and have work again within a turn
  *
  * Clients that do not come back have left, and their account owes what they owed (debts.h). Times
  * are on the same clock in both schedulers. The values given may come from a process that crashed:
@@ -35,6 +36,8 @@ struct carry_client {
     uint64_t crowd;            /* clients with work in the lease group */
     uint64_t mean_ns, peak_ns, pair_ns;
     uint64_t charged_ns, leases, throttled_ns[SCHEDULER_HOLDS];
+    uint64_t ticket;  /* of its place in the order of turns; 0: it did not wait for one */
+    uint64_t tickets; /* all that were given */
 };
 
 struct carry_account {
@@ -42,6 +45,7 @@ struct carry_account {
     struct claim request;
     struct credit cap, duty;
     uint64_t debt_ns; /* by which its turns ran over */
+    uint64_t ticket;  /* likewise */
 };
 
 /* Takes all that is known at `now`; nothing changes. The client was added. */
@@ -55,8 +59,10 @@ void carry_account_take(const struct scheduler *scheduler, const struct schedule
  * moment ago, has had no device time and no work. */
 void carry_client_give(struct scheduler *scheduler, struct scheduler_client *client,
                        const struct carry_client *from, uint64_t now);
-/* The client may have work from now on: until now what it is owed has not lapsed. */
-void carry_client_resume(struct scheduler_client *client, uint64_t now);
+/* The client may have work from now on: until now what it is owed, and its place, has not
+ * lapsed. */
+void carry_client_resume(const struct scheduler *scheduler, struct scheduler_client *client,
+                         uint64_t now);
 /* The same of an account whose request and limit are set, before any of its clients has work. */
 void carry_account_give(struct scheduler *scheduler, struct scheduler_account *account,
                         const struct carry_account *from, uint64_t now);

@@ -498,7 +498,7 @@ void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *clien
     client->wants = true;
     account_note(&scheduler->plan, client, &scheduler->tickets, now);
     client->held_since = now;
-    client->ticket = ++scheduler->tickets;
+    client->ticket = account_next_ticket(&client->kept, &scheduler->tickets, now);
     lease_group_queue(lease_group, client);
     if (lease_group->holder == client)
         lease_group->idle_since = SCHEDULER_NEVER;

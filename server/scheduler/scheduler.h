@@ -239,6 +239,7 @@ struct scheduler_client {
     bool low_turn;     /* named by scheduler_decide as the next of the lower levels */
     struct list *held; /* the list in which it waits, or NULL */
     uint64_t ticket;   /* order among clients with work; smaller is earlier */
+    struct kept_place kept;
     struct scheduler_accounts accounts;
     struct scheduler_account self; /* its account, if it was given none */
     struct account_part part;

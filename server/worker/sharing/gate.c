@@ -702,7 +702,7 @@ void gate_carry_give(struct gate *gate, struct client *client, const struct gate
 void gate_carry_resume(struct gate *gate, struct client *client)
 {
     pthread_mutex_lock(&gate->lock);
-    carry_client_resume(&client->gate.scheduled, clock_now());
+    carry_client_resume(&gate->scheduler, &client->gate.scheduled, clock_now());
     pthread_mutex_unlock(&gate->lock);
 }
 

@@ -151,6 +151,58 @@ static void a_turn_that_ran_over_is_remembered(void **state)
     assert_true(account->debt_ns >= 69 * MS && account->debt_ns <= 71 * MS);
 }
 
+/* Whoever had the turn goes behind those that wait, and these keep their order, whoever comes back
+ * first. */
+static void who_waits_for_a_turn_keeps_the_place(void **state)
+{
+    (void)state;
+    struct device_client *of[4];
+    open_mode(PROTO_MODE_TURNS);
+    for (uint32_t i = 0; i < 4; i++) {
+        of[i] = arrive(0, PLAN_WHOLE, 10 * MS, OWNER + i);
+        device_work(&device, of[i], ANY);
+    }
+    /* The second turn begins. */
+    device_run(&device, device.now + 115 * MS);
+    assert_ptr_equal(device.scheduler.lease_groups[0].holder, &of[1]->scheduled);
+    device_take(&device, &carried);
+    device_hand_over(&device, &carried, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        of[i]->kernels = 0;
+    /* The first one to have work gets the device, since nobody else is there. */
+    static const uint32_t back[] = {3, 1, 0, 2}, turns[] = {3, 2, 0, 1};
+    for (uint32_t i = 0; i < 4; i++)
+        device_work(&device, of[back[i]], ANY);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(of[turns[i]]->kernels, 0);
+        device_run(&device, device.now + 60 * MS);
+        assert_ptr_equal(device.scheduler.lease_groups[0].holder, &of[turns[i]]->scheduled);
+        device_run(&device, device.now + 40 * MS);
+    }
+}
+
+/* One that does not come back with work at once is like any other that has none. */
+static void a_place_is_kept_for_a_turn(void **state)
+{
+    (void)state;
+    struct device_client *of[3];
+    open_mode(PROTO_MODE_TURNS);
+    for (uint32_t i = 0; i < 3; i++) {
+        of[i] = arrive(0, PLAN_WHOLE, 10 * MS, OWNER + i);
+        device_work(&device, of[i], ANY);
+    }
+    device_run(&device, device.now + 15 * MS);
+    hand_over();
+    device_work(&device, of[2], ANY);
+    device_run(&device, device.now + 50 * MS);
+    device_work(&device, of[0], ANY);
+    device_run(&device, device.now + 110 * MS);
+    assert_ptr_equal(device.scheduler.lease_groups[0].holder, &of[0]->scheduled);
+    device_work(&device, of[1], ANY);
+    device_run(&device, device.now + 100 * MS);
+    assert_ptr_equal(device.scheduler.lease_groups[0].holder, &of[2]->scheduled);
+}
+
 static void counts_go_on(void **state)
 {
     (void)state;
@@ -235,6 +287,8 @@ int main(void)
         cmocka_unit_test(a_limit_of_an_account_holds_over_hand_overs),
         cmocka_unit_test(who_is_ahead_stays_ahead),
         cmocka_unit_test(a_turn_that_ran_over_is_remembered),
+        cmocka_unit_test(who_waits_for_a_turn_keeps_the_place),
+        cmocka_unit_test(a_place_is_kept_for_a_turn),
         cmocka_unit_test(counts_go_on),
         cmocka_unit_test(a_client_that_does_not_come_back_leaves_its_debt),
         cmocka_unit_test(any_bytes_may_be_given),
