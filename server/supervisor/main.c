@@ -87,6 +87,7 @@ static void supervisor_stopped(void *context)
     struct gpushared *gpushared = context;
     for (int i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&gpushared->signals[i], NULL);
+    notify_unwatch(&gpushared->notify);
 }
 
 /* The old configuration stays in force if the new one has a mistake or does not fit. */
@@ -172,6 +173,7 @@ static int open_all(struct gpushared *gpushared)
     if (gpushared->settings.keeps)
         supervisor_keep(gpushared->supervisor, &gpushared->keeper);
     watch_signals(gpushared);
+    notify_watch(&gpushared->notify, &gpushared->loop);
     uint32_t error =
         listener_open(&gpushared->listener, &gpushared->loop, gpushared->settings.socket,
                       gpushared->settings.socket_fd, client_accepted, gpushared, &why);
@@ -323,6 +325,7 @@ int main(int argc, char **argv)
     }
     settings_take_arena(&gpushared.settings, &gpushared.discovery.arena);
     int exit_status = gpushared_serve(&gpushared);
+    notify_drain(&gpushared.notify);
     notify_close(&gpushared.notify);
     keeper_close(&gpushared.keeper);
     free(gpushared.settings.kept);

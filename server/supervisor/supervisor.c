@@ -88,18 +88,20 @@ static void unpark_waiting(struct supervisor *supervisor)
             unpark_clients(supervisor, &server->devices[i]);
 }
 
-/* No callback is on the stack now, so the work that callbacks have left can be done. */
+/* No callback is on the stack now, so the work that callbacks have left can be done. While the
+ * service manager has no room for what is to be kept, it is left for another turn. */
 static void take_turn(struct supervisor *supervisor)
 {
     do {
         /* No client is told that it ends before the reason is kept. */
-        if (!queue_is_empty(&supervisor->server.due))
-            survive_commit(supervisor);
+        if (!queue_is_empty(&supervisor->server.due) && !survive_commit(supervisor))
+            return;
         end_sessions(supervisor);
         unpark_waiting(supervisor);
         reload_advance(supervisor);
     } while (pinned_pool_retry(&supervisor->server) || !queue_is_empty(&supervisor->server.due));
-    survive_commit(supervisor);
+    if (!survive_commit(supervisor))
+        return;
     /* The service manager that hears it may end this server at once, and the next one has to find
      * what serves. */
     if (supervisor->tells_ready) {

@@ -154,14 +154,16 @@ static void server_put(struct supervisor *supervisor)
                &keeper->pack);
 }
 
-void survive_commit(struct supervisor *supervisor)
+bool survive_commit(struct supervisor *supervisor)
 {
     struct server *server = &supervisor->server;
     struct keeper *keeper = server->keeper;
     struct queue consumed = {0};
     struct session *session;
     if (!keeper)
-        return;
+        return true;
+    if (!keeper_is_stored(keeper))
+        return false;
     while ((session = QUEUE_TAKE(&server->touched, struct session, keeping.link))) {
         /* One that has left the list is kept no more, and is freed when control is back at the
          * loop.
@@ -173,6 +175,11 @@ void survive_commit(struct supervisor *supervisor)
     server_put(supervisor);
     for (uint32_t i = 0; i < server->device_count; i++)
         device_record_put(&server->devices[i], keeper, KIND_DEVICE);
+    /* They are put again then: more may have changed. */
+    if (!keeper_is_stored(keeper)) {
+        server->touched = consumed;
+        return false;
+    }
     keeper_commit(keeper);
     while ((session = QUEUE_TAKE(&consumed, struct session, keeping.link))) {
         session->keeping.touched = false;
@@ -185,6 +192,7 @@ void survive_commit(struct supervisor *supervisor)
     if (supervisor->took_over)
         keeper_drop_unnamed(keeper);
     supervisor->took_over = false;
+    return true;
 }
 
 void survive_stop(struct supervisor *supervisor)

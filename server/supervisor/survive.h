@@ -42,8 +42,9 @@ void survive_end_workers(struct keeper *keeper);
 uint32_t survive_take_over(struct supervisor *supervisor, const struct state_log_reader *reader,
                            struct error *why);
 
-/* The end of a turn. Does nothing without a keeper. */
-void survive_commit(struct supervisor *supervisor);
+/* The end of a turn. Does nothing without a keeper. Returns false if the service manager has to
+ * read before: nothing is kept or sent yet, and another turn has to try again. */
+bool survive_commit(struct supervisor *supervisor);
 
 /* The server ends for good, and no later one has anything to take over. The devices have stopped,
  * and no session is left. */

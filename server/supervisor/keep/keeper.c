@@ -87,6 +87,7 @@ __attribute__((format(printf, 3, 4))) static void give_up(struct keeper *keeper,
     if (!keeper->on)
         return;
     keeper->on = false;
+    notify_forget_stores(keeper->notify);
     keeper->trouble.number = error;
     va_start(arguments, format);
     vsnprintf(keeper->trouble.text, sizeof keeper->trouble.text, format, arguments);
@@ -163,7 +164,7 @@ static enum keeper_found find_log(struct keeper *keeper, struct state_log_reader
     return found;
 }
 
-enum keeper_found keeper_open(struct keeper *keeper, const struct notify *notify,
+enum keeper_found keeper_open(struct keeper *keeper, struct notify *notify,
                               const struct notify_kept *passed, size_t count, uint32_t layout,
                               struct state_log_reader *reader, struct error *why)
 {
@@ -375,6 +376,14 @@ void keeper_remove(struct keeper *keeper, struct kept *kept)
         note_dropped(keeper, kept->fds[i]);
     free(kept->fds);
     *kept = (struct kept){0};
+}
+
+bool keeper_is_stored(struct keeper *keeper)
+{
+    int result = keeper->on ? notify_stored(keeper->notify) : 0;
+    if (result < 0)
+        give_up(keeper, MESSAGE(keeping_refused), strerror(-result));
+    return result != STORE_WAITS;
 }
 
 void keeper_commit(struct keeper *keeper)

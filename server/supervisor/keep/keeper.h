@@ -51,7 +51,7 @@ struct keeper_slot {
 };
 
 struct keeper {
-    const struct notify *notify;
+    struct notify *notify;
     bool on;
     uint32_t layout;
     struct state_log *log, *old; /* old: what counts until the next commit; or NULL */
@@ -77,7 +77,7 @@ enum keeper_found {
  * Takes over the descriptors that the service manager passed, and reads the log among them.
  * notify is borrowed. *reader is closed by the caller after KEEPER_FOUND alone.
  */
-enum keeper_found keeper_open(struct keeper *keeper, const struct notify *notify,
+enum keeper_found keeper_open(struct keeper *keeper, struct notify *notify,
                               const struct notify_kept *passed, size_t count, uint32_t layout,
                               struct state_log_reader *reader, struct error *why);
 
@@ -122,7 +122,13 @@ void keeper_remove(struct keeper *keeper, struct kept *kept);
 /* Memory was missing where a change had to be noted: it gives up. */
 void keeper_lack_memory(struct keeper *keeper);
 
-/* All that was put and removed counts from now on; then drops descriptors that no record names. */
+/* Whether the service manager has all descriptors that were to be stored. False: it has no room for
+ * them yet, and nothing may be committed. If it takes none for a second, the keeper gives up, and
+ * there is nothing to wait for. Never blocks. */
+bool keeper_is_stored(struct keeper *keeper);
+
+/* All that was put and removed counts from now on; then drops descriptors that no record names. To
+ * be called when keeper_is_stored. */
 void keeper_commit(struct keeper *keeper);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,9 +15,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/units.h"
+#include "common/clock.h"
 #include "common/messages.h"
 #include "common/printable.h"
+#include "common/units.h"
 #include "protocol.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START, fixed by the protocol */
@@ -26,7 +26,28 @@
 /* More would need more names than one string of the environment holds. */
 #define PASSED_MAX 65536
 
-#define STORE_WAIT_MS 1000
+/* Of the manager, that takes nothing meanwhile. */
+#define WAIT_MAX_NS UNITS_SECOND
+
+/* Tried again so often while something waits: nothing tells when the kernel has again what it
+ * lacked. */
+#define RETRY_MS 2
+
+/* One datagram that waits until the manager has read others. */
+struct notify_message {
+    struct queue_link link;
+    int fd; /* our own duplicate; -1: none */
+    char text[96];
+};
+
+static void message_free(struct notify *notify, struct notify_message *message)
+{
+    if (message->fd >= 0) {
+        notify->stores--;
+        close(message->fd);
+    }
+    free(message);
+}
 
 int notify_open(struct notify *notify, const char *notify_socket)
 {
@@ -58,86 +79,25 @@ int notify_open(struct notify *notify, const char *notify_socket)
 
 void notify_close(struct notify *notify)
 {
+    struct notify_message *message;
+    while ((message = QUEUE_TAKE(&notify->waiting, struct notify_message, link)))
+        message_free(notify, message);
     if (notify->fd >= 0)
         close(notify->fd);
     notify->fd = -1;
 }
 
-static int send_state(const struct notify *notify, const char *state)
-{
-    if (notify->fd < 0)
-        return 0;
-    ssize_t sent;
-    do
-        sent = send(notify->fd, state, strlen(state), MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent < 0 ? -errno : 0;
-}
+/* ---- sending ---- */
 
-static int send_waiting(const struct notify *notify, const struct msghdr *message)
+static int send_once(const struct notify *notify, const char *text, const int *fd)
 {
-    struct pollfd room = {.fd = notify->fd, .events = POLLOUT};
-    for (unsigned tries = 0;;) {
-        if (sendmsg(notify->fd, message, MSG_NOSIGNAL) >= 0)
-            return 0;
-        if (errno != EINTR && errno != EAGAIN && errno != ENOBUFS && errno != ETOOMANYREFS)
-            return -errno;
-        if (errno == EINTR)
-            continue;
-        int saved = errno;
-        /* A datagram socket whose receiver is slow becomes writable when that has read. */
-        if (poll(&room, 1, STORE_WAIT_MS) == 0)
-            return -saved;
-        /* One that is writable says nothing of what else the kernel lacks. */
-        if (saved != EAGAIN && ++tries == STORE_WAIT_MS)
-            return -saved;
-        if (saved != EAGAIN)
-            usleep(1000);
-    }
-}
-
-/* A state that the manager must not miss: it would wait for a start that is over. Its queue may be
- * full of descriptors that it has not read yet. */
-static int send_state_waiting(const struct notify *notify, const char *state)
-{
-    struct iovec part = {(void *)(uintptr_t)state, strlen(state)};
-    const struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    return notify->fd < 0 ? 0 : send_waiting(notify, &message);
-}
-
-int notify_ready(const struct notify *notify)
-{
-    return send_state_waiting(notify, "READY=1");
-}
-
-int notify_stopping(const struct notify *notify)
-{
-    return send_state_waiting(notify, "STOPPING=1");
-}
-
-int notify_status(const struct notify *notify, const char *text)
-{
-    static const char prefix[] = "STATUS=";
-    char state[sizeof prefix + 400];
-    snprintf(state, sizeof state, "%s%s", prefix, text);
-    /* A line break would begin another assignment of the protocol. */
-    printable_replace(state);
-    return send_state(notify, state);
-}
-
-/* ---- descriptors that are kept ---- */
-
-static int send_name(const struct notify *notify, const char *form, const char *name, const int *fd)
-{
-    char state[96];
+    struct iovec part = {(void *)(uintptr_t)text, strlen(text)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control = {{0}};
-    if (notify->fd < 0)
-        return -ENOTCONN;
-    struct iovec part = {state, (size_t)snprintf(state, sizeof state, form, name)};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    ssize_t sent;
     if (fd) {
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof control.bytes;
@@ -147,17 +107,174 @@ static int send_name(const struct notify *notify, const char *form, const char *
         c->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(c), fd, sizeof(int));
     }
-    return send_waiting(notify, &message);
+    do
+        sent = sendmsg(notify->fd, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
 }
 
-int notify_store(const struct notify *notify, const char *name, int fd)
+/* The manager has to read before there is room, or the kernel lacks something for now. */
+static bool may_pass(int result)
+{
+    return result == -EAGAIN || result == -ENOBUFS || result == -ETOOMANYREFS;
+}
+
+/* Notes that the socket takes nothing, since when, and why. */
+static void note_full(struct notify *notify, int result)
+{
+    if (!notify->full_since)
+        notify->full_since = clock_now();
+    notify->full = result;
+}
+
+static void flush(struct notify *notify)
+{
+    struct notify_message *message;
+    while ((message = QUEUE_FIRST(&notify->waiting, struct notify_message, link))) {
+        int result = send_once(notify, message->text, message->fd >= 0 ? &message->fd : NULL);
+        if (may_pass(result)) {
+            note_full(notify, result);
+            return;
+        }
+        if (result < 0 && message->fd >= 0)
+            notify->failed = result;
+        notify->full_since = 0;
+        queue_take(&notify->waiting);
+        message_free(notify, message);
+    }
+}
+
+static void timer_ended(uv_timer_t *timer)
+{
+    struct notify *notify = timer->data;
+    flush(notify);
+    if (queue_is_empty(&notify->waiting))
+        uv_timer_stop(timer);
+}
+
+static int message_queue(struct notify *notify, const char *text, const int *fd)
+{
+    struct notify_message *message = malloc(sizeof *message);
+    if (!message)
+        return -ENOMEM;
+    message->fd = fd ? fcntl(*fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (fd && message->fd < 0) {
+        int saved = errno;
+        free(message);
+        return -saved;
+    }
+    snprintf(message->text, sizeof message->text, "%s", text);
+    notify->stores += fd != NULL;
+    queue_append(&notify->waiting, &message->link);
+    if (notify->timer.data)
+        uv_timer_start(&notify->timer, timer_ended, RETRY_MS, RETRY_MS);
+    return 0;
+}
+
+/* In order: a name that is dropped may be stored again. */
+static int message_send(struct notify *notify, const char *text, const int *fd)
+{
+    flush(notify);
+    if (queue_is_empty(&notify->waiting)) {
+        int result = send_once(notify, text, fd);
+        if (!may_pass(result)) {
+            notify->full_since = 0;
+            return result;
+        }
+        note_full(notify, result);
+    }
+    return message_queue(notify, text, fd);
+}
+
+void notify_watch(struct notify *notify, uv_loop_t *loop)
+{
+    uv_timer_init(loop, &notify->timer);
+    uv_unref((uv_handle_t *)&notify->timer);
+    notify->timer.data = notify;
+    if (!queue_is_empty(&notify->waiting))
+        uv_timer_start(&notify->timer, timer_ended, RETRY_MS, RETRY_MS);
+}
+
+void notify_unwatch(struct notify *notify)
+{
+    if (notify->timer.data)
+        uv_close((uv_handle_t *)&notify->timer, NULL);
+    notify->timer.data = NULL;
+}
+
+int notify_ready(struct notify *notify)
+{
+    return notify->fd < 0 ? 0 : message_send(notify, "READY=1", NULL);
+}
+
+int notify_stopping(struct notify *notify)
+{
+    return notify->fd < 0 ? 0 : message_send(notify, "STOPPING=1", NULL);
+}
+
+int notify_status(struct notify *notify, const char *text)
+{
+    static const char prefix[] = "STATUS=";
+    char state[sizeof prefix + 400];
+    if (notify->fd < 0)
+        return 0;
+    snprintf(state, sizeof state, "%s%s", prefix, text);
+    /* A line break would begin another assignment of the protocol. */
+    printable_replace(state);
+    flush(notify);
+    return queue_is_empty(&notify->waiting) ? send_once(notify, state, NULL) : -EAGAIN;
+}
+
+/* ---- descriptors that are kept ---- */
+
+static int send_name(struct notify *notify, const char *form, const char *name, const int *fd)
+{
+    char state[96];
+    if (notify->fd < 0)
+        return -ENOTCONN;
+    snprintf(state, sizeof state, form, name);
+    return message_send(notify, state, fd);
+}
+
+int notify_store(struct notify *notify, const char *name, int fd)
 {
     return send_name(notify, "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name, &fd);
 }
 
-int notify_unstore(const struct notify *notify, const char *name)
+int notify_unstore(struct notify *notify, const char *name)
 {
     return send_name(notify, "FDSTOREREMOVE=1\nFDNAME=%s", name, NULL);
+}
+
+int notify_stored(struct notify *notify)
+{
+    flush(notify);
+    if (notify->failed)
+        return notify->failed;
+    if (!notify->stores)
+        return 0;
+    return clock_now() - notify->full_since < WAIT_MAX_NS ? STORE_WAITS : notify->full;
+}
+
+void notify_forget_stores(struct notify *notify)
+{
+    struct queue kept = {0};
+    struct notify_message *message;
+    while ((message = QUEUE_TAKE(&notify->waiting, struct notify_message, link))) {
+        if (message->fd < 0)
+            queue_append(&kept, &message->link);
+        else
+            message_free(notify, message);
+    }
+    notify->waiting = kept;
+    notify->failed = 0;
+}
+
+void notify_drain(struct notify *notify)
+{
+    const uint64_t until = clock_now() + WAIT_MAX_NS;
+    for (flush(notify); !queue_is_empty(&notify->waiting) && clock_now() < until; flush(notify))
+        usleep(RETRY_MS * 1000);
 }
 
 /* ---- sockets that were passed ---- */

@@ -4,18 +4,27 @@
  * notify: two small interfaces of systemd: telling it the state of the service (sd_notify(3)), and
  * taking the sockets that it opened (sd_listen_fds(3)).
  *
- * The environment's values are arguments, since only settings reads the environment. Any thread.
+ * The environment's values are arguments, since only settings reads the environment. One thread,
+ * that of the loop.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_LOOP_NOTIFY_H
 #define GPUSHARE_SERVER_SUPERVISOR_LOOP_NOTIFY_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+#include <uv.h>
 
 #include "common/error.h"
+#include "common/list.h"
 
 struct notify {
     int fd; /* a connected datagram socket; -1: nobody listens, and every call does nothing */
+    struct queue waiting; /* datagrams that the manager has no room for yet */
+    unsigned stores;      /* of these, those with a descriptor */
+    uint64_t full_since;  /* the socket takes nothing since then; 0: it does */
+    int full, failed;     /* -errno: why it takes nothing; why it never will take a descriptor */
+    uv_timer_t timer;     /* data NULL: notify_watch was not called */
 };
 
 #define NOTIFY_NONE ((struct notify){.fd = -1})
@@ -27,28 +36,50 @@ struct notify {
  */
 int notify_open(struct notify *notify, const char *notify_socket);
 
-/* Closes the socket. Idempotent. */
+/* Closes the socket; what waits is lost. Idempotent. */
 void notify_close(struct notify *notify);
 
+/* The loop sends what waits, from now on until notify_unwatch. Without a loop, other calls do. */
+void notify_watch(struct notify *notify, uv_loop_t *loop);
+/* To be called while the loop runs or is yet to run. Idempotent. */
+void notify_unwatch(struct notify *notify);
+
+/* For the end of the process, when there is no loop: waits until everything is sent, for a second
+ * at most. */
+void notify_drain(struct notify *notify);
+
 /*
- * Each of the next three calls sends one datagram. Returns 0, also where nobody listens, or -errno.
- * The first two wait for room for a second at most: the manager may not have read all descriptors
- * yet, and one that missed READY=1 would end a server that serves. The third never blocks.
+ * Each of the next three calls sends one datagram, and never blocks. Returns 0, also where nobody
+ * listens, or -errno. The first two wait in a queue while the manager has no room, since one that
+ * missed READY=1 would end a server that serves; the third is refused with -EAGAIN.
  */
-int notify_ready(const struct notify *notify);
-int notify_stopping(const struct notify *notify);
+int notify_ready(struct notify *notify);
+int notify_stopping(struct notify *notify);
 
 /* Sends STATUS=, one line for `systemctl status`. Control characters become '?', and text beyond
  * 400 bytes is cut. */
-int notify_status(const struct notify *notify, const char *text);
+int notify_status(struct notify *notify, const char *text);
 
 /*
  * Has the service manager keep a descriptor under this name, or drop what it keeps under a name.
- * It polls none of them, so that a peer's hanging up does not make it drop one. Waits for a second
- * at most while the manager's queue is full. Returns 0 or -errno; -ENOTCONN where nobody listens.
+ * It polls none of them, so that a peer's hanging up does not make it drop one. Never blocks; waits
+ * in the queue, behind earlier ones, while the manager's is full. Returns 0 or -errno; -ENOTCONN
+ * where nobody listens.
  */
-int notify_store(const struct notify *notify, const char *name, int fd);
-int notify_unstore(const struct notify *notify, const char *name);
+int notify_store(struct notify *notify, const char *name, int fd);
+int notify_unstore(struct notify *notify, const char *name);
+
+enum { STORE_WAITS = 1 };
+
+/*
+ * Sends what waits, and says how it is with the descriptors that are to be stored. Returns 0: it
+ * has all of them; STORE_WAITS; or -errno: one can't be sent, or the manager has taken nothing for
+ * a second.
+ */
+int notify_stored(struct notify *notify);
+
+/* Drops the descriptors that wait. */
+void notify_forget_stores(struct notify *notify);
 
 /* A descriptor that the service manager kept. */
 struct notify_kept {

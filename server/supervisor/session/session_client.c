@@ -17,7 +17,8 @@
 
 bool session_reads(const struct session *session)
 {
-    return !session->parked.present && session->state != PROTO_CONNECTION_STATE_ATTACHING &&
+    return !session->parked.present && !session->keeping.peeked &&
+           session->state != PROTO_CONNECTION_STATE_ATTACHING &&
            session->state != PROTO_CONNECTION_STATE_LEAVING &&
            session->requests < PROTO_REQUESTS_MAX;
 }

@@ -20,7 +20,9 @@
 
 #include "server/supervisor/loop/notify.h"
 
+#include "common/clock.h"
 #include "common/error.h"
+#include "common/units.h"
 #include "protocol.h"
 
 static char folder[64];
@@ -62,7 +64,7 @@ static void heard(int fd, const char *want)
     assert_string_equal(text, want);
 }
 
-static void say_everything(const struct notify *notify, int fd)
+static void say_everything(struct notify *notify, int fd)
 {
     assert_int_equal(notify_ready(notify), 0);
     heard(fd, "READY=1");
@@ -150,54 +152,137 @@ static void a_status_is_one_line(void **state)
     close(fd);
 }
 
-static void a_full_listener_does_not_block(void **state)
+/* Opens a pair whose manager has no room for another datagram. Returns the manager's end. */
+static int open_full(struct notify *notify)
 {
-    (void)state;
-    struct notify notify;
     char path[100];
     snprintf(path, sizeof path, "%s/socket", folder);
-    int fd = listen_at(path, strlen(path));
-    assert_int_equal(notify_open(&notify, path), 0);
-    int result = 0;
+    int fd = listen_at(path, strlen(path)), result = 0;
+    assert_int_equal(notify_open(notify, path), 0);
     for (int i = 0; i < 100000 && result == 0; i++)
-        result = notify_ready(&notify);
+        result = notify_status(notify, "busy");
     assert_int_equal(result, -EAGAIN);
-    notify_close(&notify);
-    close(fd);
+    return fd;
 }
 
-static void read_until_ready(int fd)
+/* The manager reads what it was told while it was busy. */
+static void read_busy(int fd)
 {
-    char state[500];
-    ssize_t length;
-    usleep(20000); /* a sender that does not wait has given up by then */
-    do
-        length = recv(fd, state, sizeof state, 0);
-    while (length > 0 && (length != 7 || memcmp(state, "READY=1", 7) != 0));
-    _exit(length > 0 ? 0 : 1);
+    char text[100];
+    while (recv(fd, text, sizeof text, MSG_PEEK) > 0 && memcmp(text, "STATUS=busy", 11) == 0)
+        recv(fd, text, sizeof text, 0);
 }
 
-/* A manager that missed it would take a server that serves for one that never started. */
+/* A manager that missed readiness would take a server that serves for one that never started. */
 static void readiness_waits_for_room(void **state)
 {
     (void)state;
     struct notify notify;
-    char path[100];
-    int status;
-    snprintf(path, sizeof path, "%s/socket", folder);
-    int fd = listen_at(path, strlen(path));
-    assert_int_equal(notify_open(&notify, path), 0);
-    while (notify_status(&notify, "busy") == 0)
-        ;
+    int fd = open_full(&notify);
+    const uint64_t from = clock_now();
+    assert_int_equal(notify_ready(&notify), 0);
+    assert_int_equal(notify_stopping(&notify), 0);
+    assert_int_equal(notify_status(&notify, "late"), -EAGAIN);
+    assert_true(clock_now() - from < UNITS_SECOND / 2); /* and nobody waits for it */
+    assert_int_equal(notify_stored(&notify), 0);
+    read_busy(fd);
+    assert_int_equal(notify_stored(&notify), 0);
+    heard(fd, "READY=1");
+    heard(fd, "STOPPING=1");
+    assert_true(recv(fd, &address, 1, 0) < 0);
+    notify_close(&notify);
+    close(fd);
+}
+
+static void the_loop_sends_what_waits(void **state)
+{
+    (void)state;
+    struct notify notify;
+    uv_loop_t loop;
+    int fd = open_full(&notify);
+    uv_loop_init(&loop);
+    assert_int_equal(notify_ready(&notify), 0);
+    notify_watch(&notify, &loop);
+    uv_ref((uv_handle_t *)&notify.timer); /* this loop has nothing else to wait for */
+    read_busy(fd);
+    while (!queue_is_empty(&notify.waiting))
+        uv_run(&loop, UV_RUN_NOWAIT);
+    heard(fd, "READY=1");
+    notify_unwatch(&notify);
+    notify_unwatch(&notify);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    notify_close(&notify);
+    close(fd);
+}
+
+static void the_end_waits_for_a_manager_that_reads(void **state)
+{
+    (void)state;
+    struct notify notify;
+    int status, fd = open_full(&notify);
+    assert_int_equal(notify_stopping(&notify), 0);
     pid_t reader = fork();
     if (reader == 0) {
+        char text[100];
+        ssize_t length;
         alarm(20);
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-        read_until_ready(fd);
+        do
+            length = recv(fd, text, sizeof text, 0);
+        while (length > 0 && (length != 10 || memcmp(text, "STOPPING=1", 10) != 0));
+        _exit(length > 0 ? 0 : 1);
     }
-    assert_int_equal(notify_ready(&notify), 0);
+    notify_drain(&notify);
     assert_int_equal(waitpid(reader, &status, 0), reader);
     assert_int_equal(status, 0);
+    notify_close(&notify);
+    close(fd);
+}
+
+/* Descriptors wait, in order, and are this process's own: the caller may close its own. */
+static void descriptors_wait_for_room(void **state)
+{
+    (void)state;
+    struct notify notify;
+    int fd = open_full(&notify), pipes[2];
+    assert_int_equal(pipe(pipes), 0);
+    const uint64_t from = clock_now();
+    assert_int_equal(notify_unstore(&notify, "d.1"), 0);
+    assert_int_equal(notify_stored(&notify), 0); /* nobody waits until a name is dropped */
+    assert_int_equal(notify_store(&notify, "d.1", pipes[1]), 0);
+    assert_int_equal(notify_stored(&notify), STORE_WAITS);
+    assert_true(clock_now() - from < UNITS_SECOND / 2);
+    close(pipes[1]);
+    read_busy(fd);
+    assert_int_equal(notify_stored(&notify), 0);
+    heard(fd, "FDSTOREREMOVE=1\nFDNAME=d.1");
+    heard(fd, "FDSTORE=1\nFDPOLL=0\nFDNAME=d.1");
+    char byte;
+    assert_int_equal(read(pipes[0], &byte, 1), 0); /* nobody has the other end any more */
+    close(pipes[0]);
+    notify_close(&notify);
+    close(fd);
+}
+
+static void a_manager_that_takes_nothing_is_given_up(void **state)
+{
+    (void)state;
+    struct notify notify;
+    int fd = open_full(&notify), pipes[2], result;
+    assert_int_equal(pipe(pipes), 0);
+    const uint64_t from = clock_now();
+    assert_int_equal(notify_store(&notify, "d.1", pipes[1]), 0);
+    while ((result = notify_stored(&notify)) == STORE_WAITS)
+        usleep(1000);
+    assert_int_equal(result, -EAGAIN);
+    assert_true(clock_now() - from >= UNITS_SECOND);
+    close(pipes[1]);
+    notify_forget_stores(&notify);
+    assert_int_equal(notify_stored(&notify), 0);
+    char byte;
+    assert_int_equal(read(pipes[0], &byte, 1), 0);
+    close(pipes[0]);
     notify_close(&notify);
     close(fd);
 }
@@ -218,6 +303,8 @@ static int store_until_too_many_are_on_their_way(void)
     for (int i = 0; i < PAIRS * EACH; i++) {
         struct notify notify = {.fd = pairs[i / EACH][0]};
         int result = notify_store(&notify, "d.1", pairs[0][0]);
+        while (result == 0 && (result = notify_stored(&notify)) == STORE_WAITS)
+            result = 0;
         if (result < 0)
             return result == -ETOOMANYREFS ? 0 : 3;
     }
@@ -353,7 +440,10 @@ int main(void)
         CASE(a_missing_listener_is_an_error),
         CASE(impossible_socket_names_are_refused),
         CASE(a_status_is_one_line),
-        CASE(a_full_listener_does_not_block),
+        CASE(the_loop_sends_what_waits),
+        CASE(the_end_waits_for_a_manager_that_reads),
+        CASE(descriptors_wait_for_room),
+        CASE(a_manager_that_takes_nothing_is_given_up),
         CASE(readiness_waits_for_room),
         CASE(a_kernel_that_lacks_something_is_not_waited_for_without_end),
         CASE(sockets_are_taken_by_name_or_kind),

@@ -217,6 +217,72 @@ static size_t count_records(void)
     return count;
 }
 
+static void scene_close(void)
+{
+    fake_close(&scene.fake);
+    keeper_close(&scene.keeper);
+    close(scene.manager);
+    notify_close(&scene.notify);
+}
+
+/* The service manager has to have a descriptor before anybody is told of it. Meanwhile the loop
+ * turns, and others' messages are read. */
+static void answers_wait_for_a_busy_manager_and_the_loop_does_not(void **unused)
+{
+    (void)unused;
+    scene_open();
+    int fd = fake_attach(&scene.fake, 0, 0, NULL, NULL);
+    int other = fake_attach(&scene.fake, 0, 0, NULL, NULL);
+    struct proto_host_alloc wish = {.count = 4096};
+    struct proto_memory_alloc memory = {.count = 4096};
+    manager_read();
+    while (notify_status(&scene.notify, "busy") == 0)
+        ;
+    const uint64_t from = clock_now();
+    fake_send(&scene.fake, fd, PROTO_HOST_ALLOC, &wish);
+    for (unsigned i = 0; i < 20; i++)
+        fake_turn(&scene.fake);
+    fake_send(&scene.fake, other, PROTO_MEMORY_ALLOC, &memory);
+    for (unsigned i = 0; i < 20; i++)
+        fake_turn(&scene.fake);
+    assert_true(clock_now() - from < UNITS_SECOND / 2);
+    struct pollfd ready[] = {{.fd = fd, .events = POLLIN}, {.fd = other, .events = POLLIN}};
+    assert_int_equal(poll(ready, 2, 0), 0);
+    assert_true(scene.keeper.on);
+    await_answer(fd);
+    fake_expect(&scene.fake, fd, PROTO_HOST_ALLOCATED);
+    channel_close_fds(&scene.fake.message);
+    await_answer(other);
+    fake_expect(&scene.fake, other, PROTO_MEMORY_ALLOCATED);
+    expect_current();
+    close(fd);
+    close(other);
+    fake_expect_nothing_left(&scene.fake);
+    scene_close();
+}
+
+/* A client that ends in such a moment is freed, and nothing looks at it afterwards. */
+static void a_client_may_end_while_the_manager_is_busy(void **unused)
+{
+    (void)unused;
+    scene_open();
+    int fd = fake_attach(&scene.fake, 0, 0, NULL, NULL);
+    struct proto_host_alloc wish = {.count = 4096};
+    manager_read();
+    while (notify_status(&scene.notify, "busy") == 0)
+        ;
+    fake_send(&scene.fake, fd, PROTO_HOST_ALLOC, &wish);
+    fake_settle(&scene.fake);
+    close(fd);
+    fake_settle(&scene.fake);
+    assert_int_equal(scene.fake.supervisor->server.sessions, 1);
+    manager_read();
+    FAKE_WAIT(&scene.fake, scene.fake.supervisor->server.sessions == 0);
+    fake_expect_nothing_left(&scene.fake);
+    expect_current();
+    scene_close();
+}
+
 static void what_is_kept_is_what_clients_have(void **unused)
 {
     (void)unused;
@@ -236,16 +302,15 @@ static void what_is_kept_is_what_clients_have(void **unused)
     fake_expect_nothing_left(&scene.fake);
     expect_current();
     assert_int_equal(count_records(), 0);
-    fake_close(&scene.fake);
-    keeper_close(&scene.keeper);
-    close(scene.manager);
-    notify_close(&scene.notify);
+    scene_close();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_kept_is_what_clients_have),
+        cmocka_unit_test(answers_wait_for_a_busy_manager_and_the_loop_does_not),
+        cmocka_unit_test(a_client_may_end_while_the_manager_is_busy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,7 +208,8 @@ static void damaged_cubins_are_read_within_bounds(void **state)
             cubin_state_unsaved(cut, size);
         free(cut);
     }
-    uint8_t *bytes = malloc(sizeof whole);
+    const size_t all = sizeof whole;
+    uint8_t *bytes = malloc(all);
     assert_non_null(bytes);
     for (size_t at = 0; at < tables; at++) {
         static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};

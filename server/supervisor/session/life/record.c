@@ -163,6 +163,8 @@ void session_record_consume(struct session *session)
         closer_take_message(session->server->closer, message, session_sender(session));
     }
     session->keeping.peeked = false;
+    if (session->paused && session_reads(session))
+        session_poll(session);
 }
 
 /* ---- and back ---- */
