@@ -41,7 +41,7 @@ struct scheduler_client;
 /* A place in the order of turns that was given by another scheduler (carry.h). All zero: none. */
 struct kept_place {
     uint64_t ticket;
-    uint64_t until; /* who has no work before then gets a place behind the others */
+    uint64_t until; /* without work before then, the place is one behind the others */
 };
 
 /* An account, in memory of the caller's. It must stay until no client counts in it. The caller
@@ -91,8 +91,8 @@ void account_settle(const struct plan *plan, struct scheduler_account *account, 
 void account_note(const struct plan *plan, struct scheduler_client *client, uint64_t *tickets,
                   uint64_t now);
 
-/* The ticket of somebody who has work from now on: that of the place that was kept, or one behind
- * all others. The place is kept no longer. */
+/* The ticket of a client or account that has work from now on: that of the place that was kept, or
+ * one behind all others. The place is kept no longer. */
 uint64_t account_next_ticket(struct kept_place *kept, uint64_t *tickets, uint64_t now);
 
 /* Whether the client or its account has a request. */

@@ -151,8 +151,8 @@ static void a_turn_that_ran_over_is_remembered(void **state)
     assert_true(account->debt_ns >= 69 * MS && account->debt_ns <= 71 * MS);
 }
 
-/* Whoever had the turn goes behind those that wait, and these keep their order, whoever comes back
- * first. */
+/* The client that had the turn goes behind those that wait. These keep their order, in whatever
+ * order they come back. */
 static void who_waits_for_a_turn_keeps_the_place(void **state)
 {
     (void)state;

@@ -487,6 +487,16 @@ static void new_clients_of_a_repeat_offender_wait(void **state)
     fds[2] = fake_greet(&fake);
     fake_send(&fake, fds[2], PROTO_ATTACH, &attach);
     fake_expect_failed(&fake, fds[2], PROTO_ERROR_DEVICE_NOT_READY, "--offender-wait");
+    /* Others of the user are not made to pay. One that faults too waits as well. */
+    assert_int_equal(fake.worker[0].resumed, 2);
+    close(fds[2]);
+    fds[2] = -1;
+    fake_settle(&fake);
+    fault(PROTO_ERROR_ILLEGAL_ADDRESS, 1);
+    fake_expect_ended(&fake, fds[0], PROTO_ERROR_ILLEGAL_ADDRESS, "");
+    forget(0);
+    assert_int_equal(fake.worker[0].resumed, 1);
+    assert_int_equal(fake.supervisor->server.offenders.rows[0].faults, 3);
     end();
 }
 
