@@ -254,6 +254,9 @@ static void answers_wait_for_a_busy_manager_and_the_loop_does_not(void **unused)
     channel_close_fds(&scene.fake.message);
     await_answer(other);
     fake_expect(&scene.fake, other, PROTO_MEMORY_ALLOCATED);
+    /* It was looked at in each turn, and carried out once. */
+    fake_settle(&scene.fake);
+    assert_int_equal(poll(ready, 2, 0), 0);
     expect_current();
     close(fd);
     close(other);
