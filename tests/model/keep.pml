@@ -13,6 +13,7 @@
  * Mirrors server/supervisor/survive.c:survive_commit,
  * server/supervisor/survive.c:survive_take_over,
  * server/supervisor/keep/keeper.c:keeper_store,
+ * server/supervisor/keep/keeper.c:keeper_is_stored,
  * server/supervisor/keep/keeper.c:keeper_commit,
  * server/supervisor/keep/keeper.c:keeper_drop_unnamed,
  * server/supervisor/keep/keeper.c:find_log,

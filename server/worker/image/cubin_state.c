@@ -62,7 +62,7 @@ static const struct section_name names[] = {
     {".nv.constant3", true, KIND_VARIABLES},
 };
 
-/* What the name says the section is, if its type can be that of such a one. A driver may go by
+/* The kind that the name says, if the type can be that of such a section. A driver may go by
  * either. */
 static enum kind section_kind(const struct cubin_file *file, const Elf64_Shdr *section)
 {

@@ -4,9 +4,8 @@
  * cubin_state: what a cubin can keep on the device that another worker does not have.
  *
  * Machine code is not read. The tables of sections and symbols name each variable, each constant
- * and each function of a program, so a cubin that has none but kernels keeps nothing. What the
- * tables have beside that, known or not, is taken for state. The input is hostile. Pure; any
- * thread.
+ * and each function of a program, so a cubin that has none but kernels keeps nothing. All else in
+ * the tables, known or not, is taken for state. The input is hostile. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_WORKER_IMAGE_CUBIN_STATE_H
 #define GPUSHARE_SERVER_WORKER_IMAGE_CUBIN_STATE_H

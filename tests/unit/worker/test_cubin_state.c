@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What a cubin keeps on the device: tables as ptxas 13.0 writes them, and hostile ones. */
+/* The state that a cubin keeps on the device: tables as ptxas 13.0 writes them, and hostile ones.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -57,7 +58,8 @@ static void add_symbol(struct cubin *cubin, const char *name, unsigned type, uns
     cubin->sections[2].sh_size += sizeof(Elf64_Sym);
 }
 
-/* What ptxas makes for sm_90 of a kernel that divides: a function of its own is in it. */
+/* The sections that ptxas makes for sm_90 of a kernel that divides: a function of its own is in it.
+ */
 static struct cubin plain_cubin(void)
 {
     struct cubin cubin = {.header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64},
