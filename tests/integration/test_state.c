@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <elf.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
+#include "common/cuda/cuda_driver.h"
 #include "tests/support/arrival.h"
 #include "tests/support/kernels.h"
 #include "tests/support/ok.h"
@@ -458,6 +460,109 @@ static void what_was_queued_for_a_lost_module_interrupts_its_stream(void **state
     gpushare_close(&marked.gpu);
 }
 
+/* ---- cubins ---- */
+
+/* The software GPU's cubin: its linker's image. The driver reads it by its places, and not by the
+ * names of its sections, so that the same image can have the tables of a real one. */
+struct cubin {
+    uint8_t bytes[16384];
+    size_t size;
+};
+
+static void link_ptx(const char *ptx, struct cubin *cubin)
+{
+    struct cuda_driver cuda;
+    struct error why;
+    cuda_context context;
+    cuda_link link;
+    void *image;
+    char file[512];
+    assert_non_null(
+        realpath(server_build_path("lib/softgpu/libcuda.so.1", file, sizeof file), file));
+    assert_int_equal(cuda_driver_open(&cuda, file, &why), 0);
+    assert_int_equal(cuda.cuInit(0), CUDA_OK);
+    assert_int_equal(cuda.cuDevicePrimaryCtxRetain(&context, 0), CUDA_OK);
+    assert_int_equal(cuda.cuCtxSetCurrent(context), CUDA_OK);
+    assert_int_equal(cuda.cuLinkCreate(0, NULL, NULL, &link), CUDA_OK);
+    assert_int_equal(cuda.cuLinkAddData(link, CUDA_JIT_INPUT_PTX, (void *)(uintptr_t)ptx,
+                                        strlen(ptx) + 1, "module", 0, NULL, NULL),
+                     CUDA_OK);
+    assert_int_equal(cuda.cuLinkComplete(link, &image, &cubin->size), CUDA_OK);
+    assert_true(cubin->size < sizeof cubin->bytes / 2);
+    memcpy(cubin->bytes, image, cubin->size);
+    cuda.cuLinkDestroy(link);
+    cuda.cuDevicePrimaryCtxRelease(0);
+}
+
+/* Puts names and symbols behind the image: a section of code, one with the kernel's parameters,
+ * and the kernel's symbol. */
+static void name_sections(struct cubin *cubin)
+{
+    static const char names[] = "\0.symtab\0.text.mark\0.nv.info\0mark";
+    const Elf64_Sym symbols[2] = {[1] = {.st_name = 29,
+                                         .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+                                         .st_other = 0x10, /* a kernel */
+                                         .st_shndx = 2}};
+    Elf64_Ehdr header;
+    Elf64_Shdr sections[4];
+    memcpy(&header, cubin->bytes, sizeof header);
+    assert_int_equal(header.e_shnum, 4);
+    memcpy(sections, cubin->bytes + header.e_shoff, sizeof sections);
+    header.e_shstrndx = 0;
+    sections[0].sh_offset = cubin->size;
+    sections[0].sh_size = sizeof names;
+    sections[1] = (Elf64_Shdr){.sh_name = 1,
+                               .sh_type = SHT_SYMTAB,
+                               .sh_offset = cubin->size + sizeof names,
+                               .sh_size = sizeof symbols};
+    sections[2].sh_name = 9;
+    sections[3].sh_name = 20;
+    memcpy(cubin->bytes, &header, sizeof header);
+    memcpy(cubin->bytes + header.e_shoff, sections, sizeof sections);
+    memcpy(cubin->bytes + cubin->size, names, sizeof names);
+    memcpy(cubin->bytes + cubin->size + sizeof names, symbols, sizeof symbols);
+    cubin->size += sizeof names + sizeof symbols;
+}
+
+static void a_cubin_of_kernels_alone_goes_on(void **state)
+{
+    (void)state;
+    struct marked marked = marked_open(plain_ptx);
+    struct cubin cubin;
+    link_ptx(plain_ptx, &cubin);
+    name_sections(&cubin);
+    OK(gpushare_module_unload(marked.module));
+    OK(gpushare_module_load(marked.gpu, cubin.bytes, cubin.size, &marked.module));
+    OK(gpushare_module_function(marked.module, "mark", &marked.mark));
+    OK(launch(&marked, marked.mark));
+    for (uint32_t i = 1; i < 4; i++) {
+        assert_int_equal(marks(&marked), i);
+        replace_marked(&marked);
+        OK(launch(&marked, marked.mark));
+    }
+    OK(launch(&marked, marked.plain));
+    assert_int_equal(marks(&marked), 5);
+    gpushare_close(&marked.gpu);
+}
+
+/* The tables as the software GPU writes them have sections that nobody knows. */
+static void a_cubin_of_unknown_tables_is_refused(void **state)
+{
+    (void)state;
+    struct marked marked = marked_open(plain_ptx);
+    struct cubin cubin;
+    link_ptx(plain_ptx, &cubin);
+    OK(gpushare_module_unload(marked.module));
+    OK(gpushare_module_load(marked.gpu, cubin.bytes, cubin.size, &marked.module));
+    OK(gpushare_module_function(marked.module, "mark", &marked.mark));
+    OK(launch(&marked, marked.mark));
+    assert_int_equal(marks(&marked), 1);
+    replace_marked(&marked);
+    LOST(launch(&marked, marked.mark));
+    assert_non_null(strstr(gpushare_error_text(), "is no PTX"));
+    gpushare_close(&marked.gpu);
+}
+
 static int start(void **state)
 {
     *state = server = server_start(NULL, NULL);
@@ -478,6 +583,8 @@ int main(void)
         cmocka_unit_test(no_module_calls_a_function_of_a_lost_one),
         cmocka_unit_test(variables_of_a_lost_module_are_refused),
         cmocka_unit_test(what_was_queued_for_a_lost_module_interrupts_its_stream),
+        cmocka_unit_test(a_cubin_of_kernels_alone_goes_on),
+        cmocka_unit_test(a_cubin_of_unknown_tables_is_refused),
     };
     return cmocka_run_group_tests(tests, start, server_teardown);
 }
