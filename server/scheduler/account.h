@@ -33,6 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/list.h"
 #include "server/scheduler/claim.h"
 #include "server/scheduler/plan.h"
 
@@ -56,7 +57,8 @@ struct scheduler_account {
     uint32_t clients;     /* clients that are scheduled in it */
     uint32_t wants;       /* of these, clients with work */
     uint32_t sharers;     /* clients with work or a lease, and without a request of their own */
-    uint32_t own;         /* the sum of the requests of its other clients with work or a lease */
+    uint32_t own;         /* the sum of the requests of its other clients: account_part */
+    struct list pausing;  /* those of them that pause, and whose requests count nevertheless */
     struct claim request; /* busy while it has sharers */
     struct credit cap;
     struct credit duty; /* a rate of PLAN_WHOLE: no bound */
@@ -67,7 +69,9 @@ struct scheduler_account {
     uint64_t counted; /* the last sum of requests that has this one in it */
 };
 
-/* The part of a client in the counts of its account. */
+/* The part of a client in the counts of its account. Its own request counts while it has work or a
+ * lease, and in a pause while it is owed something: that lapses as if it had the device, so the
+ * time is not the account's other clients' too. */
 struct account_part {
     bool wants, shares;
     uint32_t own;
@@ -94,6 +98,14 @@ void account_note(const struct plan *plan, struct scheduler_client *client, uint
 /* The ticket of a client or account that has work from now on: that of the place that was kept, or
  * one behind all others. The place is kept no longer. */
 uint64_t account_next_ticket(struct kept_place *kept, uint64_t *tickets, uint64_t now);
+
+/* The client, which has neither work nor a lease, does not count in its account any more: it
+ * leaves, or moves to another account. */
+void account_leave(const struct plan *plan, struct scheduler_client *client, uint64_t now);
+
+/* When the account's request next grows faster, because a pause of one of its clients counts no
+ * longer. PLAN_NEVER: by time alone it does not. */
+uint64_t account_grows_at(const struct plan *plan, const struct scheduler_account *account);
 
 /* Whether the client or its account has a request. */
 bool account_has_request(const struct scheduler_client *client);

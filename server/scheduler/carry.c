@@ -194,6 +194,7 @@ void carry_client_give(struct scheduler *scheduler, struct scheduler_client *cli
     client->extra_ns =
         max(client->extra_ns, client->account_floor_ns + min(from->ahead_ns, PLAN_STRETCH_MAX));
     lease_group_tell_siblings(scheduler, client);
+    account_note(plan, client, &scheduler->tickets, now);
 }
 
 void carry_client_resume(const struct scheduler *scheduler, struct scheduler_client *client,

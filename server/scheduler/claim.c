@@ -50,3 +50,12 @@ uint64_t claim_forgotten_at(const struct plan *plan, const struct claim *claim)
 {
     return claim->paused_since + plan_pause(plan);
 }
+
+uint64_t claim_lapsed_at(const struct plan *plan, const struct claim *claim, int64_t parts)
+{
+    const struct credit *credit = &claim->credit;
+    uint64_t forgotten = claim_forgotten_at(plan, claim);
+    uint32_t rate = PLAN_WHOLE - credit->rate;
+    uint64_t missing = (uint64_t)(credit->parts - max(parts, INT64_C(0)));
+    return rate ? min(credit->at + missing / rate + 1, forgotten) : forgotten;
+}

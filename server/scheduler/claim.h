@@ -37,4 +37,7 @@ void claim_settle(const struct plan *plan, struct claim *claim, uint64_t now);
 /* When nothing is owed any more, however much it was. The claim pauses. */
 uint64_t claim_forgotten_at(const struct plan *plan, const struct claim *claim);
 
+/* When its credit has lapsed to this many parts, which it exceeds now. The claim pauses. */
+uint64_t claim_lapsed_at(const struct plan *plan, const struct claim *claim, int64_t parts);
+
 #endif

@@ -26,10 +26,11 @@ int64_t policy_cap_most(const struct plan *plan, uint32_t rate, bool busy)
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now)
 {
     bool busy = claim_is_busy(&client->request);
-    claim_settle(plan, &client->request, now);
-    plan_cap_settle(&client->cap, now, policy_cap_most(plan, client->cap.rate, busy));
+    /* First the accounts, which have to know since when the client is owed nothing. */
     for (uint32_t i = 0; i < client->accounts.count; i++)
         account_settle(plan, client->accounts.of[i], now);
+    claim_settle(plan, &client->request, now);
+    plan_cap_settle(&client->cap, now, policy_cap_most(plan, client->cap.rate, busy));
 }
 
 /* The length that a cap leaves for a lease that begins now; 0 if that is too short for a lease. */
@@ -107,6 +108,23 @@ static uint64_t claim_length(const struct plan *plan, struct scheduler_client *c
     return min(caps_leave(plan, client, now), share);
 }
 
+/* Of an account's request nothing may be left beside those of its clients. */
+static bool pays(const struct credit *credit)
+{
+    return credit->parts > 0 || (credit->parts == 0 && credit->rate);
+}
+
+/* When a claim pays for a lease, and limits allow it. */
+static uint64_t claim_ready(const struct plan *plan, struct scheduler_client *client)
+{
+    const struct claim *claim = account_claim(client);
+    bool alone = claim->credit.rate || claim->credit.parts > 0;
+    uint64_t ready = alone ? plan_credit_ready(&claim->credit) : PLAN_NEVER;
+    if (claim != &client->request)
+        ready = min(ready, account_grows_at(plan, client->accounts.of[0]));
+    return max(ready, caps_ready(plan, client));
+}
+
 void policy_claims(const struct scheduler *scheduler,
                    const struct scheduler_lease_group *lease_group, uint64_t now,
                    struct policy_choice *choice)
@@ -117,12 +135,11 @@ void policy_claims(const struct scheduler *scheduler,
     LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
         policy_settle(plan, client, now);
         const struct claim *claim = account_claim(client);
-        if (!claim || claim->credit.rate == 0)
+        if (!claim)
             continue;
-        uint64_t length = claim->credit.parts >= 0 ? claim_length(plan, client, now) : 0;
+        uint64_t length = pays(&claim->credit) ? claim_length(plan, client, now) : 0;
         if (length == 0) {
-            uint64_t caps = caps_ready(plan, client), ready = plan_credit_ready(&claim->credit);
-            choice->again_at = min(choice->again_at, max(caps, ready));
+            choice->again_at = min(choice->again_at, claim_ready(plan, client));
         } else if (!choice->client || goes_before(client, length, choice)) {
             choice->client = client;
             choice->length_ns = length;
@@ -172,23 +189,12 @@ static bool pauses_and_is_owed(const struct scheduler *scheduler,
     return claim->credit.parts > 0;
 }
 
-/* When the credit of a client that pauses has lapsed to this many parts. */
-static uint64_t lapsed_at(const struct plan *plan, struct scheduler_client *client, int64_t parts,
-                          uint64_t now)
-{
-    const struct claim *claim = account_claim(client);
-    uint64_t forgotten = claim_forgotten_at(plan, claim);
-    uint32_t rate = PLAN_WHOLE - claim->credit.rate;
-    uint64_t missing = (uint64_t)(claim->credit.parts - max(parts, INT64_C(0)));
-    return rate ? min(now + missing / rate + 1, forgotten) : forgotten;
-}
-
 /* A client may be owed four ninths of a lease when it comes back and finds the device taken. The
  * promise has room for two leases; what other leases and late ends take of it was simulated
  * (tests/unit/scheduler/test_promise.c). With a whole lease one mix of 10,000 went beyond, with
  * half a lease two of 300,000, by a hundredth of a point; with two fifths the device idled too much
  * (test_shares.c, fair_keeps_the_device_busy). */
-static void keep_for(const struct plan *plan, struct scheduler_client *client, uint64_t now,
+static void keep_for(const struct plan *plan, struct scheduler_client *client,
                      struct policy_choice *choice, uint64_t *until)
 {
     const struct credit *claim = &account_claim(client)->credit;
@@ -199,7 +205,8 @@ static void keep_for(const struct plan *plan, struct scheduler_client *client, u
         return;
     choice->guest = true;
     if (claim->parts + rate * (int64_t)waits > most || !peak)
-        *until = max(*until, lapsed_at(plan, client, most - rate * (int64_t)waits, now));
+        *until =
+            max(*until, claim_lapsed_at(plan, account_claim(client), most - rate * (int64_t)waits));
 }
 
 void policy_keep(const struct scheduler *scheduler, const struct scheduler_lease_group *lease_group,
@@ -216,7 +223,7 @@ void policy_keep(const struct scheduler *scheduler, const struct scheduler_lease
         if (length && (choice->extra ||
                        is_due_before(&account_claim(client)->credit, length,
                                      &account_claim(choice->client)->credit, choice->length_ns)))
-            keep_for(&scheduler->plan, client, now, choice, &until);
+            keep_for(&scheduler->plan, client, choice, &until);
     }
     if (until > now)
         *choice = (struct policy_choice){.again_at = until};

@@ -338,6 +338,7 @@ static void stop_counting(struct scheduler *scheduler, struct scheduler_client *
     bool wants = client->wants, leased = client->leased;
     client->wants = client->leased = false;
     account_note(&scheduler->plan, client, &scheduler->tickets, now);
+    account_leave(&scheduler->plan, client, now);
     client->wants = wants;
     client->leased = leased;
 }
@@ -467,6 +468,7 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
     debts_keep(&scheduler->debts, client, &scheduler->clients, scheduler->schedule.quantum_ns, now);
     client->leased = false;
     account_note(&scheduler->plan, client, &scheduler->tickets, now);
+    account_leave(&scheduler->plan, client, now);
     leave_accounts(scheduler, client);
     list_remove(&client->link);
     scheduler->client_count--;
@@ -519,6 +521,7 @@ void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client
     end_turn(scheduler, client);
     client->wants = false;
     account_note(&scheduler->plan, client, &scheduler->tickets, now);
+    lease_group->look_at = 0; /* what it leaves may be its account's */
     lease_group_unqueue(lease_group, client);
     if (!level_has_work(client))
         level_end(scheduler, client->limits.level, now);

@@ -243,7 +243,8 @@ struct scheduler_client {
     struct scheduler_accounts accounts;
     struct scheduler_account self; /* its account, if it was given none */
     struct account_part part;
-    struct claim *pays; /* that its present lease is charged to, unless on_extra */
+    struct list_link pausing_link; /* in its account's list of clients that pause */
+    struct claim *pays;            /* that its present lease is charged to, unless on_extra */
     uint64_t arrived;
     uint64_t spends;  /* the debt that it may have now comes from device time since then */
     uint64_t peak_ns; /* the longest of its recent commands; older ones count less */
