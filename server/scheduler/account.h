@@ -61,12 +61,14 @@ struct scheduler_account {
     struct list pausing;  /* those of them that pause, and whose requests count nevertheless */
     struct claim request; /* busy while it has sharers */
     struct credit cap;
-    struct credit duty; /* a rate of PLAN_WHOLE: no bound */
-    uint64_t ticket;    /* in turns: the order among accounts with work; smaller is earlier */
+    int64_t owed;         /* to the requests of clients that count in it, when last looked at */
+    bool request_is_owed; /* its own request is a part of that */
+    struct credit duty;   /* a rate of PLAN_WHOLE: no bound */
+    uint64_t ticket;      /* in turns: the order among accounts with work; smaller is earlier */
     struct kept_place kept;
-    uint64_t debt_ns; /* in turns: by which its last turns ran over */
-    uint64_t busy_at; /* when one of its clients was last seen busy (balance.h); 0: never */
-    uint64_t counted; /* the last sum of requests that has this one in it */
+    uint64_t debt_ns;     /* in turns: by which its last turns ran over */
+    uint64_t busy_at;     /* when one of its clients was last seen busy (balance.h); 0: never */
+    uint64_t counted;     /* the last sum of requests that has this one in it */
 };
 
 /* The part of a client in the counts of its account. Its own request counts while it has work or a
@@ -84,6 +86,12 @@ void account_open(struct scheduler_account *account, uint64_t number, const char
 /* Sets the rates of its credits from its request and limit. strict: the mode is strict, in which a
  * request is a bound by itself. The credits have been settled. */
 void account_set_rates(struct scheduler_account *account, bool strict);
+
+/* The most parts of credit under the limit of an account: a lease, or its share of a plan if that
+ * is less, and what the requests of its clients are owed (policy.c), which is two leases at most.
+ */
+int64_t account_cap_most(const struct plan *plan, uint32_t rate);
+int64_t account_owed_most(const struct plan *plan);
 
 /* Lets the account's credits grow up to now. */
 void account_settle(const struct plan *plan, struct scheduler_account *account, uint64_t now);

@@ -112,7 +112,7 @@ void carry_account_take(const struct scheduler *scheduler, const struct schedule
                                  .debt_ns = account->debt_ns,
                                  .ticket = account->wants ? account->ticket : 0};
     claim_settle(plan, &to->request, now);
-    plan_cap_settle(&to->cap, now, plan_burst(plan, account->cap.rate));
+    plan_cap_settle(&to->cap, now, account_cap_most(plan, account->cap.rate));
     plan_cap_settle(&to->duty, now, plan_burst(plan, account->duty.rate));
     for (uint32_t i = 0; i < scheduler->lease_group_count; i++) {
         const struct scheduler_client *holder = scheduler->lease_groups[i].holder;
@@ -213,7 +213,7 @@ void carry_account_give(struct scheduler *scheduler, struct scheduler_account *a
 {
     const struct plan *plan = &scheduler->plan;
     give_claim(plan, &account->request, &from->request, now);
-    give_bound(&account->cap, &from->cap, plan_burst(plan, account->cap.rate), now);
+    give_bound(&account->cap, &from->cap, account_cap_most(plan, account->cap.rate), now);
     give_bound(&account->duty, &from->duty, plan_burst(plan, account->duty.rate), now);
     account->debt_ns = min(from->debt_ns, PLAN_STRETCH_MAX);
     account->kept = place_until(from->ticket, scheduler, now);

@@ -108,6 +108,67 @@ static uint64_t claim_length(const struct plan *plan, struct scheduler_client *c
     return min(caps_leave(plan, client, now), share);
 }
 
+/* ---- what limits of accounts save up ---- */
+
+static bool has_limited_account(const struct scheduler_client *client)
+{
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        if (client->accounts.of[i]->cap.rate != PLAN_WHOLE)
+            return true;
+    return false;
+}
+
+/* Adds what a client's request is owed to the sums of its accounts. An account's request counts
+ * once, with the first of the clients that it pays for. */
+static void add_owed(const struct plan *plan, struct scheduler_client *client, uint64_t now)
+{
+    const int64_t most = account_owed_most(plan);
+    struct scheduler_account *account = client->accounts.of[0];
+    const struct claim *claim = account_claim(client);
+    if (!claim || (claim == &account->request && account->request_is_owed))
+        return;
+    policy_settle(plan, client, now);
+    account->request_is_owed |= claim == &account->request;
+    for (uint32_t i = 0; i < client->accounts.count; i++)
+        client->accounts.of[i]->owed += max(min(claim->credit.parts, most), -most);
+}
+
+static void trim_cap(const struct plan *plan, struct scheduler_account *account, uint64_t now)
+{
+    const int64_t owed = min(max(account->owed, INT64_C(0)), account_owed_most(plan));
+    account_settle(plan, account, now);
+    if (account->cap.rate != PLAN_WHOLE)
+        account->cap.parts = min(account->cap.parts, plan_burst(plan, account->cap.rate) + owed);
+}
+
+/* While others have the device, a limit saves up what the requests of its clients are owed, beside
+ * the lease that it may save up anyway. Where four others had a lease each in a row, three quarters
+ * of that time were lost to the limit otherwise: the clients of an account with a limit of 92 % had
+ * 63 % of the time, and requested 80 %. */
+static void trim_limits(const struct scheduler *scheduler,
+                        const struct scheduler_lease_group *lease_group, uint64_t now)
+{
+    struct scheduler_client *client;
+    bool limited = false;
+    LIST_FOR_EACH (client, &lease_group->wants, wants_link)
+        limited |= has_limited_account(client);
+    if (!limited)
+        return;
+    LIST_FOR_EACH (client, &scheduler->clients, link)
+        for (uint32_t i = 0; i < client->accounts.count; i++) {
+            client->accounts.of[i]->owed = 0;
+            client->accounts.of[i]->request_is_owed = false;
+        }
+    LIST_FOR_EACH (client, &scheduler->clients, link)
+        if (has_limited_account(client))
+            add_owed(&scheduler->plan, client, now);
+    LIST_FOR_EACH (client, &scheduler->clients, link)
+        for (uint32_t i = 0; i < client->accounts.count; i++)
+            trim_cap(&scheduler->plan, client->accounts.of[i], now);
+}
+
+/* ---- the choice among claims ---- */
+
 /* Of an account's request nothing may be left beside those of its clients. */
 static bool pays(const struct credit *credit)
 {
@@ -132,6 +193,7 @@ void policy_claims(const struct scheduler *scheduler,
     const struct plan *plan = &scheduler->plan;
     *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
     struct scheduler_client *client;
+    trim_limits(scheduler, lease_group, now);
     LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
         policy_settle(plan, client, now);
         const struct claim *claim = account_claim(client);
