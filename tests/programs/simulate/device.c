@@ -376,6 +376,16 @@ static void lose_work(struct device *device)
     memset(device->last, 0, sizeof device->last);
 }
 
+/* With the request and the limit that it had. */
+static void open_again(struct device *device, struct scheduler_account *account)
+{
+    const uint32_t request = account->time_request, limit = account->time_limit;
+    struct error why;
+    scheduler_account_open(account, account->number, "the account", device->now);
+    if (scheduler_account_set(&device->scheduler, account, request, limit, device->now, &why))
+        abort(); /* they were its own before */
+}
+
 void device_hand_over(struct device *device, const struct device_carried *from, uint64_t pause)
 {
     const struct scheduler_schedule schedule = device->scheduler.schedule;
@@ -387,8 +397,7 @@ void device_hand_over(struct device *device, const struct device_carried *from, 
     device->scheduler.debts = debts;
     for (uint32_t i = 0; i < DEVICE_CLIENTS; i++)
         if (device->accounts[i].members)
-            scheduler_account_open(&device->accounts[i], device->accounts[i].number, "the account",
-                                   device->now);
+            open_again(device, &device->accounts[i]);
     for (uint32_t i = 0; i < device->client_count; i++) {
         struct device_client *client = &device->clients[i];
         const struct scheduler_client before = client->scheduled;

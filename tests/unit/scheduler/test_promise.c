@@ -17,6 +17,11 @@
  * in a window, the client is owed as much as brings it as far.
  *
  * In half of the mixes clients come and go while others work; one that left is judged up to then.
+ * In half of the mixes accounts have a request of more than their clients', or a limit, and clients
+ * without a request. What the clients of an account with a limit had together is, in every such
+ * window,
+ *
+ *   had <= limit + one kernel + a hundredth
  *
  * It plays the same mixes each time. With $TEST_MIXES it plays so many, from $TEST_SEED on; with
  * $TEST_GOES_ON, too, it plays all of them and prints the worst.
@@ -40,6 +45,7 @@
 
 enum {
     PROGRAMS = 40,
+    OWNERS = 4,
     PLANS = 24, /* of a mix */
     WINDOW_PLANS = 10,
     WINDOW_STEPS = 7, /* windows begin so often in a plan; a prime, so at other moments of each */
@@ -83,18 +89,22 @@ static struct {
     uint64_t dies, taken; /* when the next hand-over is, and what is taken before; NEVER: none */
     struct spans downs;   /* in which nobody served */
     struct device_carried carried;
-    /* Choices of their own, so that mixes in which all stay are the same as ever. */
+    /* Choices of their own, so that mixes without such clients and accounts stay the same. */
     uint64_t extra;
     bool moves; /* clients come and go */
+    struct shares {
+        uint32_t request, limit; /* of the account; 0 and PLAN_WHOLE: none */
+    } shares[OWNERS + 1];        /* by owner */
 } mix;
 
 /* The worst of all mixes, in points beyond e; below 0: within. */
 static struct worst {
     double points;
     uint64_t seed;
-} less_strict, more_strict, less_fair;
-/* Of all mixes: hand-overs, clients that came later, and windows of clients that left. */
-static uint32_t hand_overs, comers, left_windows;
+} less_strict, more_strict, less_fair, more_of_account;
+/* Of all mixes: hand-overs, clients that came later, windows of clients that left, and windows of
+ * accounts with a limit. */
+static uint32_t hand_overs, comers, left_windows, account_windows;
 
 static uint64_t below(uint64_t bound)
 {
@@ -137,6 +147,21 @@ static void choose_pauses(struct program *program)
     program->pause_most -= one_in(2) ? 0 : program->pause_most / 2;
 }
 
+/* To be called when a client is there: an account without clients is not kept. */
+static void set_account(const struct program *program)
+{
+    const struct shares *shares = &mix.shares[program->owner];
+    struct scheduler_account *account = device_account(&device, program->owner);
+    struct error why = {0};
+    if (account->time_request == shares->request && account->time_limit == shares->limit)
+        return;
+    if (scheduler_account_set(&device.scheduler, account, shares->request, shares->limit,
+                              device.now, &why)) {
+        print_error("mix %" PRIu64 ": owner %u: %s\n", mix.seed, program->owner, why.text);
+        abort();
+    }
+}
+
 static void come(struct program *program)
 {
     struct error why = {0};
@@ -149,6 +174,7 @@ static void come(struct program *program)
         print_error("mix %" PRIu64 ": %s\n", mix.seed, why.text);
         abort();
     }
+    set_account(program);
     program->client->user = program;
     uint64_t least = mix.plan / 400;
     program->client->longest = device_random_log(&mix.random, least, mix.kernel);
@@ -182,11 +208,46 @@ static uint64_t choose_coming(void)
     return device.now + (mix.moves && extra_below(3) == 0 ? extra_below(8 * mix.plan) : 0);
 }
 
+/* An account's request is that of its clients or more. A limit is some points above that. */
+static void choose_shares(const uint32_t own[OWNERS + 1])
+{
+    uint32_t spare = PLAN_WHOLE;
+    for (uint32_t owner = 1; owner <= OWNERS; owner++)
+        spare -= own[owner];
+    for (uint32_t owner = 1; owner <= OWNERS; owner++) {
+        struct shares *shares = &mix.shares[owner];
+        uint32_t more = (uint32_t)extra_below(spare + 1);
+        if (extra_below(2) && own[owner]) {
+            shares->request = own[owner] + more;
+            spare -= more;
+        }
+        uint32_t least = max(shares->request, own[owner]) + 500;
+        if (extra_below(2))
+            shares->limit = min(least + (uint32_t)extra_below(3000), (uint32_t)PLAN_WHOLE);
+    }
+}
+
+/* What an account has beyond its clients' requests goes to clients without one. */
+static void give_accounts_shares(void)
+{
+    uint32_t own[OWNERS + 1] = {0};
+    const uint32_t count = mix.count;
+    for (uint32_t i = 0; i < count; i++)
+        own[programs[i].owner] += programs[i].request;
+    choose_shares(own);
+    for (uint32_t i = 0; i < count; i++)
+        if (programs[i].client)
+            set_account(&programs[i]);
+    for (uint32_t owner = 1; owner <= OWNERS; owner++)
+        for (uint64_t more = own[owner] ? extra_below(3) : 0; more; more--)
+            announce(0, owner, choose_coming(), 0);
+}
+
 /* Requests that come to `sum`, or eleven small ones beside a large one. */
-static void everybody_comes(void)
+static void everybody_comes(bool accounts)
 {
     uint32_t sum = one_in(2) ? PLAN_WHOLE : (uint32_t)(3000 + below(7000));
-    uint32_t count = 2 + (uint32_t)below(15), owners = 1 + (uint32_t)below(4);
+    uint32_t count = 2 + (uint32_t)below(15), owners = 1 + (uint32_t)below(OWNERS);
     bool small = one_in(4);
     uint32_t weights[PROGRAMS], total = 0;
     count = small ? 12 : count;
@@ -197,6 +258,8 @@ static void everybody_comes(void)
         uint32_t request = small ? weights[i] * 100 : sum * weights[i] / total;
         announce(request, 1 + (uint32_t)below(owners), choose_coming(), delay);
     }
+    if (accounts)
+        give_accounts_shares();
 }
 
 /* ---- what happens ---- */
@@ -351,13 +414,15 @@ static void judge(struct worst *worst, double excess_ns, double span, const char
     if (points > worst->points)
         *worst = (struct worst){points, mix.seed};
     if (points > 0 && !getenv("TEST_GOES_ON"))
-        fail_msg("TEST_SEED=%" PRIu64 ", mode %d, plan %.0f ms, longest kernel %.1f ms, window at "
-                 "%.2f plans: client %u of %u, owner %u, request %.2f %%, pauses to %.1f ms: %s, "
-                 "%.2f points beyond what is allowed",
-                 mix.seed, (int)mix.settings.mode, (double)mix.plan / 1e6, (double)mix.kernel / 1e6,
-                 (double)(from - mix.start) / (double)mix.plan, program->number, mix.count,
-                 program->owner, program->request / 100.0, (double)program->pause_most / 1e6, text,
-                 points);
+        fail_msg(
+            "TEST_SEED=%" PRIu64 ", mode %d, plan %.0f ms, longest kernel %.1f ms, window at "
+            "%.2f plans: client %u of %u, owner %u (request %.2f, limit %.2f %%), request %.2f %%, "
+            "pauses to %.1f ms: %s, %.2f points beyond what is allowed",
+            mix.seed, (int)mix.settings.mode, (double)mix.plan / 1e6, (double)mix.kernel / 1e6,
+            (double)(from - mix.start) / (double)mix.plan, program->number, mix.count,
+            program->owner, mix.shares[program->owner].request / 100.0,
+            mix.shares[program->owner].limit / 100.0, program->request / 100.0,
+            (double)program->pause_most / 1e6, text, points);
 }
 
 static uint32_t count_downs(uint64_t from, uint64_t to)
@@ -376,7 +441,7 @@ static void judge_window(const struct program *program, uint64_t from, uint64_t 
     double e = 2.0 * (double)mix.settings.lease_ns + (double)mix.kernel +
                count_downs(from, to) * (double)TAKEN_NS;
     bool strict = mix.settings.mode == PROTO_MODE_STRICT;
-    if (strict)
+    if (strict && program->request)
         judge(&more_strict, got - request * span - e, span, "more than its request", program, from);
     if (longest_pause(&program->pauses, from, to) >= mix.plan / 10)
         return;
@@ -399,12 +464,42 @@ static void judge_program(const struct program *program, uint64_t end)
     }
 }
 
-static void run_mix(uint64_t seed, enum proto_mode mode, bool dies, bool moves)
+static double had_together(uint32_t owner, uint64_t from, uint64_t to)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < mix.count; i++)
+        if (programs[i].owner == owner)
+            sum += (double)overlap(&programs[i].kernels, from, to);
+    return sum;
+}
+
+static void judge_account(uint32_t owner, uint64_t end)
+{
+    double limit = mix.shares[owner].limit / (double)PLAN_WHOLE;
+    uint64_t window = WINDOW_PLANS * mix.plan;
+    const struct program *first = NULL;
+    for (uint32_t i = 0; i < mix.count && !first; i++)
+        first = programs[i].owner == owner ? &programs[i] : NULL;
+    if (mix.shares[owner].limit == PLAN_WHOLE || !first)
+        return;
+    for (uint64_t from = mix.start; from + window <= end; from += mix.plan / WINDOW_STEPS) {
+        double span = (double)window, had = had_together(owner, from, from + window);
+        double e =
+            (double)mix.kernel + span / 100 + count_downs(from, from + window) * (double)TAKEN_NS;
+        judge(&more_of_account, had - limit * span - e, span, "its account more than its limit",
+              first, from);
+        account_windows++;
+    }
+}
+
+static void run_mix(uint64_t seed, enum proto_mode mode, bool dies, bool moves, bool accounts)
 {
     mix.seed = mix.random = seed;
     mix.extra = ~seed;
     mix.moves = moves;
     mix.count = 0;
+    for (uint32_t owner = 0; owner <= OWNERS; owner++)
+        mix.shares[owner] = (struct shares){.limit = PLAN_WHOLE};
     scheduler_defaults(&mix.settings);
     mix.settings.mode = mode;
     mix.settings.lease_ns = one_in(2) ? 250 * MS : 50 * MS;
@@ -416,7 +511,7 @@ static void run_mix(uint64_t seed, enum proto_mode mode, bool dies, bool moves)
     mix.downs.count = 0;
     if (dies)
         choose_death();
-    everybody_comes();
+    everybody_comes(accounts);
     play(mix.start + PLANS * mix.plan);
     assert_int_equal(device.overlapped, 0);
     for (uint32_t i = 0; i < mix.count; i++)
@@ -424,6 +519,8 @@ static void run_mix(uint64_t seed, enum proto_mode mode, bool dies, bool moves)
             note(&programs[i].pauses, programs[i].paused_since, device.now);
     for (uint32_t i = 0; i < mix.count; i++)
         judge_program(&programs[i], device.now);
+    for (uint32_t owner = 1; owner <= OWNERS; owner++)
+        judge_account(owner, device.now);
 }
 
 static enum proto_mode mode_of(uint64_t seed)
@@ -436,9 +533,9 @@ static void rare_mixes_get_what_is_promised(void **state)
 {
     static const uint64_t seeds[] = {1795450738, 1795453410, 2100045978};
     (void)state;
-    less_strict = more_strict = less_fair = (struct worst){-100, 0};
+    less_strict = more_strict = less_fair = more_of_account = (struct worst){-100, 0};
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
-        run_mix(seeds[i], mode_of(seeds[i]), false, false);
+        run_mix(seeds[i], mode_of(seeds[i]), false, false, false);
 }
 
 static void any_mix_gets_what_is_promised(void **state)
@@ -446,19 +543,22 @@ static void any_mix_gets_what_is_promised(void **state)
     uint64_t given = seed_number("TEST_MIXES", 0), count = given ? given : MIXES;
     uint64_t first = given ? seed_number("TEST_SEED", 1) : 1;
     (void)state;
-    less_strict = more_strict = less_fair = (struct worst){-100, 0};
-    hand_overs = comers = left_windows = 0;
+    less_strict = more_strict = less_fair = more_of_account = (struct worst){-100, 0};
+    hand_overs = comers = left_windows = account_windows = 0;
     for (uint64_t seed = first; seed < first + count; seed++)
-        run_mix(seed, mode_of(seed), seed % 4 >= 2, seed % 8 >= 4);
+        run_mix(seed, mode_of(seed), seed % 4 >= 2, seed % 8 >= 4, seed % 16 >= 8);
     print_message("%" PRIu32 " hand-overs, %" PRIu32 " clients came later, %" PRIu32
-                  " windows of clients that left; points beyond what is allowed: strict, less %.2f "
-                  "(mix %" PRIu64 "), more %.2f (mix %" PRIu64 "); fair, less %.2f (mix %" PRIu64
-                  ")\n",
-                  hand_overs, comers, left_windows, less_strict.points, less_strict.seed,
-                  more_strict.points, more_strict.seed, less_fair.points, less_fair.seed);
+                  " windows of clients that left, %" PRIu32 " of accounts with a limit; points "
+                  "beyond what is allowed: strict, less %.2f (mix %" PRIu64 "), more %.2f (mix "
+                  "%" PRIu64 "); fair, less %.2f (mix %" PRIu64 "); accounts, more %.2f (mix "
+                  "%" PRIu64 ")\n",
+                  hand_overs, comers, left_windows, account_windows, less_strict.points,
+                  less_strict.seed, more_strict.points, more_strict.seed, less_fair.points,
+                  less_fair.seed, more_of_account.points, more_of_account.seed);
     if (count >= MIXES) {
         assert_in_range(comers, 1, UINT32_MAX);
         assert_in_range(left_windows, 1, UINT32_MAX);
+        assert_in_range(account_windows, 1, UINT32_MAX);
     }
 }
 
