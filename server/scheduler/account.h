@@ -10,7 +10,9 @@
  *
  * Requests of the account's own clients come out of its request. The rest of it is one credit, as a
  * client's request is: it grows while a client that has no request of its own has work, and pays
- * for leases of these clients. The client that had least of the account's time is next.
+ * for leases of these clients. The client that had least of the account's time is next. A client
+ * with a request takes it out of the account's while it has work, and in a pause while it is owed
+ * something.
  *
  *   Worked (fair): user a has a request of 50 % and two clients, one of which requests 20 %; user b
  *   has none and eight clients. All have work. The client with a request has 20 % of the time and
