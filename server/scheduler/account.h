@@ -68,9 +68,9 @@ struct scheduler_account {
     struct credit duty;   /* a rate of PLAN_WHOLE: no bound */
     uint64_t ticket;      /* in turns: the order among accounts with work; smaller is earlier */
     struct kept_place kept;
-    uint64_t debt_ns;     /* in turns: by which its last turns ran over */
-    uint64_t busy_at;     /* when one of its clients was last seen busy (balance.h); 0: never */
-    uint64_t counted;     /* the last sum of requests that has this one in it */
+    uint64_t debt_ns; /* in turns: by which its last turns ran over */
+    uint64_t busy_at; /* when one of its clients was last seen busy (balance.h); 0: never */
+    uint64_t counted; /* the last sum of requests that has this one in it */
 };
 
 /* The part of a client in the counts of its account. Its own request counts while it has work or a
