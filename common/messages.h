@@ -436,6 +436,12 @@
     X(work_queues_refused, SUCCESS, \
       "device %u: partitions share the hardware queues, since the driver refused them queues of " \
       "their own: %s") \
+    X(streams_made_openly, SUCCESS, \
+      "device %u: the driver made a stream beside a running kernel without waiting for it; streams " \
+      "need no quiet window from now on") \
+    X(partitions_ended_openly, SUCCESS, \
+      "device %u: the driver destroyed a partition beside a running kernel without waiting for it; " \
+      "that needs no quiet window from now on") \
     X(partition_later, SUCCESS, \
       "device %u: a client can't be put on other multiprocessors yet: %s") \
     X(local_memory_refused, SUCCESS, \

@@ -8,18 +8,18 @@
 
 static const struct call_row {
     const char *name;
-    bool drains;
+    enum context_class class;
 } call_rows[] = {
-#define X(name, call, drains) {#call, drains},
+#define X(name, call, class) {#call, CONTEXT_##class},
     CONTEXT_CALLS(X)
 #undef X
 };
 
 _Static_assert(CONTEXT_CALLS_COUNT <= 64, "one bit for each call");
 
-bool context_call_drains(enum context_call call)
+enum context_class context_call_class(enum context_call call)
 {
-    return call_rows[call].drains;
+    return call_rows[call].class;
 }
 
 static int find_call(const char *name, size_t length)

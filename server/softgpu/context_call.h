@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * context_call: the driver calls that take the context's lock and submit nothing, and which of
- * them wait for the device while they hold it. docs/softgpu.md has the sources.
+ * them wait for the device while they hold it. docs/softgpu.md has each with its source.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_CONTEXT_CALL_H
 #define GPUSHARE_SERVER_SOFTGPU_CONTEXT_CALL_H
@@ -10,39 +10,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* X(NAME, call, drains): drains is 1 if the call waits for the device. Calls are named as
- * cuGetProcAddress names them; cuLaunchKernel stands for a launch that needs more local memory than
- * any before it. */
+/* DRAINS: the call waits for the device. UNSURE: some drivers were seen not to wait, and others are
+ * reported or assumed to wait. LOCKS: the call waits for nothing but the lock. */
+enum context_class { CONTEXT_LOCKS, CONTEXT_UNSURE, CONTEXT_DRAINS };
+
+/* X(NAME, call, class). Calls are named as cuGetProcAddress names them; cuLaunchKernel stands for a
+ * launch that needs more local memory than any before it. */
 #define CONTEXT_CALLS(X)                                                                           \
-    X(SET_LIMIT, cuCtxSetLimit, 1)                                                                 \
-    X(SET_FUNCTION, cuFuncSetAttribute, 0)                                                         \
-    X(GREEN_CREATE, cuGreenCtxCreate, 0)                                                           \
-    X(GREEN_DESTROY, cuGreenCtxDestroy, 0)                                                         \
-    X(GREEN_STREAM, cuGreenCtxStreamCreate, 1)                                                     \
-    X(GROW_LOCAL, cuLaunchKernel, 1)                                                               \
-    X(ALLOC, cuMemAlloc, 0)                                                                        \
-    X(FREE, cuMemFree, 1)                                                                          \
-    X(FREE_HOST, cuMemFreeHost, 1)                                                                 \
-    X(ALLOC_HOST, cuMemHostAlloc, 0)                                                               \
-    X(REGISTER, cuMemHostRegister, 0)                                                              \
-    X(UNREGISTER, cuMemHostUnregister, 1)                                                          \
-    X(MAP, cuMemMap, 0)                                                                            \
-    X(SET_ACCESS, cuMemSetAccess, 0)                                                               \
-    X(UNMAP, cuMemUnmap, 0)                                                                        \
-    X(MODULE_LOAD, cuModuleLoadDataEx, 1)                                                          \
-    X(MODULE_UNLOAD, cuModuleUnload, 1)                                                            \
-    X(STREAM_CREATE, cuStreamCreateWithPriority, 1)                                                \
-    X(STREAM_DESTROY, cuStreamDestroy, 0)
+    X(SET_LIMIT, cuCtxSetLimit, DRAINS)                                                            \
+    X(SET_FUNCTION, cuFuncSetAttribute, LOCKS)                                                     \
+    X(GREEN_CREATE, cuGreenCtxCreate, DRAINS)                                                      \
+    X(GREEN_DESTROY, cuGreenCtxDestroy, UNSURE)                                                    \
+    X(GREEN_STREAM, cuGreenCtxStreamCreate, UNSURE)                                                \
+    X(GROW_LOCAL, cuLaunchKernel, DRAINS)                                                          \
+    X(ALLOC, cuMemAlloc, LOCKS)                                                                    \
+    X(FREE, cuMemFree, DRAINS)                                                                     \
+    X(FREE_HOST, cuMemFreeHost, DRAINS)                                                            \
+    X(ALLOC_HOST, cuMemHostAlloc, LOCKS)                                                           \
+    X(REGISTER, cuMemHostRegister, LOCKS)                                                          \
+    X(UNREGISTER, cuMemHostUnregister, DRAINS)                                                     \
+    X(MAP, cuMemMap, LOCKS)                                                                        \
+    X(SET_ACCESS, cuMemSetAccess, LOCKS)                                                           \
+    X(UNMAP, cuMemUnmap, LOCKS)                                                                    \
+    X(MODULE_LOAD, cuModuleLoadDataEx, DRAINS)                                                     \
+    X(MODULE_UNLOAD, cuModuleUnload, DRAINS)                                                       \
+    X(STREAM_CREATE, cuStreamCreateWithPriority, UNSURE)                                           \
+    X(STREAM_DESTROY, cuStreamDestroy, UNSURE)
 
 enum context_call {
-#define X(name, call, drains) CONTEXT_CALL_##name,
+#define X(name, call, class) CONTEXT_CALL_##name,
     CONTEXT_CALLS(X)
 #undef X
         CONTEXT_CALLS_COUNT
 };
 
-/* Whether the call is one that waits for the device, unless settings say otherwise. */
-bool context_call_drains(enum context_call call);
+/* The class of the table. Settings may say otherwise. */
+enum context_class context_call_class(enum context_call call);
 
 /* Reads names with spaces between them into one bit for each call. Returns 0, or -EINVAL for a name
  * that is none of the table's; *wrong, if not NULL, then points at it. */

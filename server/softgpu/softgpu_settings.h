@@ -20,7 +20,8 @@ enum {
     SETTINGS_MAX_DEVICES = 16,
     SETTINGS_MAX_SMS = 512,
     SETTINGS_MAX_THREADS = 128,
-    SETTINGS_MAX_QUEUES = 32
+    SETTINGS_MAX_QUEUES = 32,
+    SETTINGS_BY_SEED = 2, /* yes or no, as the seed says */
 };
 
 /*
@@ -28,7 +29,7 @@ enum {
  * the variable, as SOFTGPU_STRICT is 0 or 1. Where they are the same, the variable
  * chooses what is modelled or tested, and is no behaviour that strictness adds. Once
  * read, sms and memory are the profile's and threads the number of cores instead of 0,
- * and connections at most queues.
+ * connections at most queues, and what the seed says is 0 or 1.
  */
 #define SOFTGPU_SETTINGS(X)                                                                        \
     X(devices, "SOFTGPU_DEVICES", 1, SETTINGS_MAX_DEVICES, 1, 1)                                   \
@@ -58,6 +59,7 @@ enum {
     X(connections, "CUDA_DEVICE_MAX_CONNECTIONS", 1, SETTINGS_MAX_QUEUES, 32, 32)                  \
     X(context_lock, "SOFTGPU_CONTEXT_LOCK", 0, 1, 0, 1)                                            \
     X(drain_percent, "SOFTGPU_DRAIN_PERCENT", 0, 100, 80, 80)                                      \
+    X(unsure_drains, "SOFTGPU_UNSURE_DRAINS", 0, SETTINGS_BY_SEED, 1, SETTINGS_BY_SEED)            \
     X(locking_drains, "SOFTGPU_LOCKING_DRAINS", 0, 1, 0, 0)                                        \
     X(queues, "SOFTGPU_QUEUES", 1, SETTINGS_MAX_QUEUES, 32, 32)                                    \
     X(private_queues, "SOFTGPU_PRIVATE_QUEUES", 0, 1, 0, 0)                                        \

@@ -25,6 +25,7 @@
 #include "server/worker/code/code_memory.h"
 #include "server/worker/code/compiler.h"
 #include "server/worker/code/cache/known_image.h"
+#include "server/worker/device/call_probe.h"
 #include "server/worker/device/context_loss.h"
 #include "server/worker/run/completer.h"
 #include "server/worker/device/gpu.h"
@@ -85,7 +86,8 @@ struct worker {
     struct quiet_calls quiet_calls;
     struct quiet_window quiet_window;
     /* Control thread: partitions and CUstreams (control_making.h). */
-    struct making *makings;     /* that wait for a quiet window */
+    struct making *makings;     /* that wait for a quiet window, or for the caller thread */
+    struct call_probe call_probe;
     uint32_t placement_error;   /* why the last partition could not be made */
     uint64_t make_again;        /* ns: when it is tried again */
     struct usual_sizes sizes;   /* that the schedule names */

@@ -104,6 +104,7 @@ static void open_parts(struct worker *worker, const struct gpu *gpu, int channel
     worker->gpu.clearing.cuda = NULL;
     worker->partitions.gpu = NULL;
     worker->makings = NULL;
+    worker->call_probe = (struct call_probe){.begun = 0};
     worker->make_again = 0;
     worker->sizes = (struct usual_sizes){.next = 0};
     worker->places.partitions = NULL;

@@ -34,20 +34,25 @@ void context_lock_release(struct device *device)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-static bool call_drains(enum context_call call)
+/* How many of a hundred such calls wait for the device. A driver that keeps its clients waiting in
+ * an unsure call does so each time: whoever has tried it once knows. */
+static uint64_t percent_that_waits(enum context_call call)
 {
     const struct softgpu_settings *settings = device_settings();
+    enum context_class class = context_call_class(call);
 
     if (settings->drains_named)
-        return settings->drains >> call & 1;
-    return settings->locking_drains || context_call_drains(call);
+        return settings->drains >> call & 1 ? settings->drain_percent : 0;
+    if (class == CONTEXT_UNSURE && settings->unsure_drains)
+        return 100;
+    return class == CONTEXT_DRAINS || settings->locking_drains ? settings->drain_percent : 0;
 }
 
 /* Nothing can be submitted meanwhile, so what is submitted now is all. */
-static void drain_context(struct device *device)
+static void drain_context(struct device *device, uint64_t percent)
 {
     engine_lock();
-    if (device_random() % 100 < device_settings()->drain_percent)
+    if (device_random() % 100 < percent)
         stream_await_device(device);
     engine_unlock();
 }
@@ -59,9 +64,11 @@ void context_lock_submit(struct device *device)
 
 void context_lock_call(struct device *device, enum context_call call)
 {
+    uint64_t percent = percent_that_waits(call);
+
     take_lock(device);
-    if (device_settings()->context_lock && call_drains(call))
-        drain_context(device);
+    if (device_settings()->context_lock && percent)
+        drain_context(device, percent);
 }
 
 void context_lock_call_all(enum context_call call)

@@ -10,39 +10,47 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
+#include "server/worker/control/control_call.h"
 #include "server/worker/sharing/client_partition.h"
 #include "server/worker/worker.h"
 
 #define AGAIN_NS UNITS_SECOND
 
+/* How often the end of a window is looked for by a call that needs none. */
+#define WINDOW_PAUSE_NS UNITS_MS
+
 enum making_kind { MAKE_PARTITION, PREPARE_PARTITION, MAKE_STREAMS, DROP_PARTITIONS };
 
 struct making {
-    struct quiet_call call;
+    struct control_call open; /* of one that needs no window */
+    struct quiet_call call;   /* of any other */
     struct worker *worker;
     struct making *next;
     enum making_kind kind;
     struct sm_group_set sm_groups; /* MAKE_PARTITION, PREPARE_PARTITION */
-    struct partition *partition;   /* had; MAKE_PARTITION: once it is made */
-    int32_t priority;
-    uint32_t count; /* of CUstreams */
+    struct stream_order order;     /* MAKE_PARTITION: of the partition, once it is made */
     bool wished;
+    bool left; /* DROP_PARTITIONS: some could not go */
     cuda_result result;
 };
 
-/* ---- the driver thread's part ---- */
+/* ---- the part of the thread that makes the calls ---- */
 
-/* Only in a window: what no client has any more has drained. */
-static void drop_unused(struct worker *worker, bool all)
+/* What no client has any more has drained, unless a ring is bound there still. Returns whether all
+ * are gone that are too many; *gone is how many went. */
+static bool drop_unused(struct worker *worker, bool all, uint32_t *gone)
 {
     struct partition *partition;
+    *gone = 0;
     while ((partition = partition_take_unused(&worker->partitions, all))) {
         if (!stream_pool_drop(&worker->pool, partition)) {
             partition_return(&worker->partitions, partition);
-            return;
+            return false;
         }
         partition_destroy(&worker->partitions, partition);
+        ++*gone;
     }
+    return true;
 }
 
 /* A partition is found by the submitter as soon as it is published, so it has CUstreams before. */
@@ -53,15 +61,17 @@ static cuda_result make_whole_partition(struct worker *worker, struct making *ma
     if (result != CUDA_OK)
         return result;
     result = stream_pool_add_partition(&worker->pool, made);
+    struct stream_order order = making->order;
+    order.partition = made;
     if (result == CUDA_OK)
-        result = stream_pool_extend(&worker->pool, made, making->priority, making->count);
-    if (result != CUDA_OK && !stream_pool_has(&worker->pool, made, making->priority)) {
+        result = stream_pool_extend(&worker->pool, &order);
+    if (result != CUDA_OK && !stream_pool_has(&worker->pool, made, order.priority)) {
         stream_pool_drop(&worker->pool, made);
         partition_destroy(&worker->partitions, made);
         return result;
     }
     partition_publish(&worker->partitions, made);
-    making->partition = made;
+    making->order.partition = made;
     return cuda_driver_error_is_sticky(result) ? result : CUDA_OK;
 }
 
@@ -69,14 +79,57 @@ static cuda_result make_whole_partition(struct worker *worker, struct making *ma
  * these, the next time is less important than now. */
 static cuda_result make_partition(struct worker *worker, struct making *making)
 {
-    making->partition = partition_find(&worker->partitions, &making->sm_groups);
-    if (making->partition)
+    uint32_t gone;
+    making->order.partition = partition_find(&worker->partitions, &making->sm_groups);
+    if (making->order.partition)
         return CUDA_OK;
     cuda_result result = make_whole_partition(worker, making);
     if (result == CUDA_OK || cuda_driver_error_is_sticky(result))
         return result;
-    drop_unused(worker, true);
+    stream_pool_reap(&worker->pool);
+    drop_unused(worker, true, &gone);
     return make_whole_partition(worker, making);
+}
+
+static cuda_result end_probe(struct worker *worker, enum probed_call call, bool made)
+{
+    bool found;
+    cuda_result result = call_probe_end(&worker->call_probe, &worker->gpu, call, made, &found);
+    if (found && call == PROBED_CREATION)
+        log_notice(MESSAGE_TEXT(streams_made_openly), worker->gpu.info.device);
+    else if (found)
+        log_notice(MESSAGE_TEXT(partitions_ended_openly), worker->gpu.info.device);
+    return result;
+}
+
+/* In a window; the first CUstreams show whether the next ones need one. */
+static cuda_result make_streams(struct worker *worker, struct stream_order *order)
+{
+    cuda_result result = CUDA_OK;
+    stream_pool_reap(&worker->pool);
+    if (order->count && call_probe_begin(&worker->call_probe, &worker->gpu, PROBED_CREATION)) {
+        cuda_result made = stream_pool_extend_once(&worker->pool, order);
+        result = end_probe(worker, PROBED_CREATION, order->made > 0);
+        if (made != CUDA_OK)
+            result = made;
+    }
+    return result == CUDA_OK ? stream_pool_extend(&worker->pool, order) : result;
+}
+
+/* In a window. */
+static cuda_result drop_partitions(struct worker *worker)
+{
+    uint32_t gone;
+    stream_pool_reap(&worker->pool);
+    bool probes = call_probe_begin(&worker->call_probe, &worker->gpu, PROBED_DESTRUCTION);
+    drop_unused(worker, false, &gone);
+    return probes ? end_probe(worker, PROBED_DESTRUCTION, gone > 0) : CUDA_OK;
+}
+
+static void see_result(const struct making *making)
+{
+    if (cuda_driver_error_is_sticky(making->result))
+        worker_fail(making->worker, making->result, CONTEXT_LOSS_MAKING);
 }
 
 static void make_wanted(struct quiet_call *call)
@@ -89,12 +142,43 @@ static void make_wanted(struct quiet_call *call)
         making->result =
             usual_partitions_make_one(&worker->partitions, &worker->pool, &making->sm_groups);
     else if (making->kind == MAKE_STREAMS)
-        making->result =
-            stream_pool_extend(&worker->pool, making->partition, making->priority, making->count);
+        making->result = make_streams(worker, &making->order);
     else
-        drop_unused(worker, false);
-    if (cuda_driver_error_is_sticky(making->result))
-        worker_fail(worker, making->result, CONTEXT_LOSS_MAKING);
+        making->result = drop_partitions(worker);
+    see_result(making);
+}
+
+/* Whether calls of that kind need no window on this driver. */
+static bool is_open(const struct worker *worker, enum making_kind kind)
+{
+    const struct call_probe *probe = &worker->call_probe;
+    return kind == MAKE_STREAMS      ? call_probe_is_free(probe, PROBED_CREATION)
+           : kind == DROP_PARTITIONS ? call_probe_is_free(probe, PROBED_DESTRUCTION)
+                                     : false;
+}
+
+/* One CUstream, or the partitions that can go, beside clients' work. */
+static bool make_openly(struct driver_call *call)
+{
+    struct making *making = container_of(call, struct making, open.call);
+    struct worker *worker = making->worker;
+    uint64_t begun = clock_now();
+    uint32_t gone;
+    if (!quiet_calls_work_try(&worker->quiet_calls)) {
+        call->not_before = begun + WINDOW_PAUSE_NS;
+        return true;
+    }
+    making->order.destroys = call_probe_is_free(&worker->call_probe, PROBED_DESTRUCTION);
+    if (making->kind == MAKE_STREAMS)
+        making->result = stream_pool_extend_once(&worker->pool, &making->order);
+    else
+        making->left = !drop_unused(worker, false, &gone);
+    quiet_calls_work_end(&worker->quiet_calls);
+    see_result(making);
+    /* The call had the driver; now others have it for as long. */
+    uint64_t now = clock_now();
+    call->not_before = now + (now - begun);
+    return making->kind == MAKE_STREAMS && making->result == CUDA_OK && making->order.count;
 }
 
 /* ---- afterwards ---- */
@@ -122,23 +206,28 @@ static void end_partition(struct worker *worker, const struct making *making)
     if (error)
         worker->make_again = clock_now() + AGAIN_NS;
     if (client)
-        placement_made(&worker->places, &client->place, making->partition);
-    else if (making->partition)
-        partition_put(&worker->partitions, making->partition);
+        placement_made(&worker->places, &client->place, making->order.partition);
+    else if (making->order.partition)
+        partition_put(&worker->partitions, making->order.partition);
+}
+
+static void finish_making(struct worker *worker, const struct making *making)
+{
+    forget_making(worker, making);
+    if (making->kind == MAKE_PARTITION)
+        end_partition(worker, making);
+    else if (making->kind == MAKE_STREAMS)
+        partition_put(&worker->partitions, making->order.partition);
+    else if (making->kind == PREPARE_PARTITION && making->result != CUDA_OK)
+        worker->sizes = (struct usual_sizes){.next = 0}; /* clients have what is left */
+    if (making->wished)
+        stream_pool_grant(&worker->pool);
 }
 
 static int end_making(struct worker *worker, struct quiet_call *call)
 {
     struct making *making = container_of(call, struct making, call);
-    forget_making(worker, making);
-    if (making->kind == MAKE_PARTITION)
-        end_partition(worker, making);
-    else if (making->kind == MAKE_STREAMS)
-        partition_put(&worker->partitions, making->partition);
-    else if (making->kind == PREPARE_PARTITION && making->result != CUDA_OK)
-        worker->sizes = (struct usual_sizes){.next = 0}; /* clients have what is left */
-    if (making->wished)
-        stream_pool_grant(&worker->pool);
+    finish_making(worker, making);
     free(making);
     return 0;
 }
@@ -168,6 +257,38 @@ static void defer_making(struct worker *worker, struct making *making)
     quiet_calls_defer(&worker->quiet_calls, &making->call, making->kind == MAKE_PARTITION);
 }
 
+/* Rings that are bound to a partition's CUstreams, and have nothing there, are unbound in a window.
+ */
+static void drop_in_window(struct worker *worker)
+{
+    struct making *making = making_new(worker, DROP_PARTITIONS);
+    if (making)
+        defer_making(worker, making);
+}
+
+static int end_openly(struct control_call *call)
+{
+    const struct making *making = container_of(call, struct making, open);
+    finish_making(making->worker, making);
+    if (making->left)
+        drop_in_window(making->worker);
+    return 0;
+}
+
+/* Nobody waits for it: at once where no window is needed, else in the next one. */
+static void leave_making(struct worker *worker, struct making *making)
+{
+    const struct request nobodys = {.worker = worker};
+    if (!is_open(worker, making->kind)) {
+        defer_making(worker, making);
+        return;
+    }
+    making->next = worker->makings;
+    worker->makings = making;
+    control_call_open(&making->open, &nobodys, make_openly, end_openly);
+    control_call_leave(&making->open);
+}
+
 bool control_making_start(struct worker *worker)
 {
     struct sm_group_set sm_groups;
@@ -186,8 +307,10 @@ bool control_making_start(struct worker *worker)
                                                     .owner = client->control.owner,
                                                     .level = client->control.allowance.priority};
         making->sm_groups = sm_groups;
-        making->priority = client_partition_priority(worker, client, &sm_groups);
-        making->count = USUAL_PARTITIONS_STREAMS;
+        making->order =
+            (struct stream_order){.priority = client_partition_priority(worker, client, &sm_groups),
+                                  .count = USUAL_PARTITIONS_STREAMS,
+                                  .destroys = true};
         client->control.making++;
         defer_making(worker, making);
     }
@@ -198,7 +321,8 @@ static bool is_asked_for(const struct worker *worker, enum making_kind kind,
                          const struct partition *partition, int32_t priority)
 {
     for (const struct making *making = worker->makings; making; making = making->next)
-        if (making->kind == kind && making->partition == partition && making->priority == priority)
+        if (making->kind == kind && making->order.partition == partition &&
+            making->order.priority == priority)
             return true;
     return false;
 }
@@ -216,11 +340,10 @@ static bool ask_for_streams(struct worker *worker, const struct sm_group_set *sm
             partition_put(&worker->partitions, partition);
         return false;
     }
-    making->partition = partition;
-    making->priority = priority;
-    making->count = count;
+    making->order = (struct stream_order){
+        .partition = partition, .priority = priority, .count = count, .destroys = true};
     making->wished = wished;
-    defer_making(worker, making);
+    leave_making(worker, making);
     return true;
 }
 
@@ -261,5 +384,5 @@ void control_making_tidy(struct worker *worker)
         return;
     struct making *making = making_new(worker, DROP_PARTITIONS);
     if (making)
-        defer_making(worker, making);
+        leave_making(worker, making);
 }

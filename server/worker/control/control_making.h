@@ -7,6 +7,10 @@
  * (quiet_calls.h). A partition that a client needs asks for a window; CUstreams, and partitions
  * that go, ride along, as do partitions that are made before a client needs them. Meanwhile clients
  * go on where they are, and a client that has nowhere to be is held. Control thread.
+ *
+ * The first CUstreams that are made in a window, and the first partitions that go in one, show
+ * whether this driver waits (call_probe.h). If it does not, the next ones ride along no more: the
+ * caller thread makes the calls at once, between two windows.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_MAKING_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_MAKING_H

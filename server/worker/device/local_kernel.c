@@ -32,6 +32,19 @@ static const char text_format[] =
     "    st.global.u8 [%%rd2], %%r1;\n"
     "done:\n"
     "    ret;\n"
+    "}\n"
+    ".visible .entry " BUSY_KERNEL_NAME "(.param .u64 nanoseconds)\n"
+    "{\n"
+    "    .reg .pred %%p;\n"
+    "    .reg .b64 %%rd<4>;\n"
+    "    ld.param.u64 %%rd0, [nanoseconds];\n"
+    "    mov.u64 %%rd1, %%globaltimer;\n"
+    "again:\n"
+    "    mov.u64 %%rd2, %%globaltimer;\n"
+    "    sub.u64 %%rd3, %%rd2, %%rd1;\n"
+    "    setp.lt.u64 %%p, %%rd3, %%rd0;\n"
+    "    @%%p bra again;\n"
+    "    ret;\n"
     "}\n";
 
 cuda_result local_kernel_load(struct local_kernel *kernel, const struct cuda_driver *cuda,
@@ -48,6 +61,8 @@ cuda_result local_kernel_load(struct local_kernel *kernel, const struct cuda_dri
     result = cuda->cuModuleGetFunction(&kernel->function, kernel->module, LOCAL_KERNEL_NAME);
     if (result != CUDA_OK)
         local_kernel_unload(kernel, cuda);
+    else if (cuda->cuModuleGetFunction(&kernel->busy, kernel->module, BUSY_KERNEL_NAME) != CUDA_OK)
+        kernel->busy = NULL;
     return result;
 }
 
@@ -59,6 +74,13 @@ cuda_result local_kernel_run(const struct local_kernel *kernel, const struct cud
     cuda_result result =
         cuda->cuLaunchKernel(kernel->function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
     return result == CUDA_OK ? cuda->cuStreamSynchronize(stream) : result;
+}
+
+cuda_result local_kernel_occupy(const struct local_kernel *kernel, const struct cuda_driver *cuda,
+                                cuda_stream stream, uint64_t nanoseconds)
+{
+    void *parameters[] = {&nanoseconds};
+    return cuda->cuLaunchKernel(kernel->busy, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
 void local_kernel_unload(struct local_kernel *kernel, const struct cuda_driver *cuda)

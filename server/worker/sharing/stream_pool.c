@@ -319,7 +319,7 @@ static void count_held(struct stream_pool *pool, struct client *client)
     client->queues.held = driver_queue_count_own(set_of(pool, client->shared.partition), client);
 }
 
-/* ---- making CUstreams: at start, and in quiet windows ---- */
+/* ---- making CUstreams ---- */
 
 cuda_result stream_pool_add_partition(struct stream_pool *pool, struct partition *partition)
 {
@@ -449,47 +449,57 @@ static struct pool_stream *take_victim(struct stream_pool *pool, const struct pa
 }
 
 /* Returns false if there are too many CUstreams, and none can go. */
-static bool make_room(struct stream_pool *pool, const struct partition *partition, int32_t priority)
+static bool make_room(struct stream_pool *pool, const struct stream_order *order)
 {
     struct pool_stream *victim = NULL;
     pthread_mutex_lock(&pool->lock);
-    bool room = pool->count < STREAM_POOL_MAX || count_of_partition(pool, partition) == 0;
-    if (!room)
-        victim = take_victim(pool, partition, priority);
+    bool room = pool->count < STREAM_POOL_MAX || count_of_partition(pool, order->partition) == 0;
+    if (!room && order->destroys)
+        victim = take_victim(pool, order->partition, order->priority);
     pthread_mutex_unlock(&pool->lock);
     if (victim)
         pool_stream_destroy(victim, pool->gpu);
     return room || victim;
 }
 
-cuda_result stream_pool_extend(struct stream_pool *pool, struct partition *partition,
-                               int32_t priority, uint32_t count)
+void stream_pool_reap(struct stream_pool *pool)
 {
-    struct pool_stream *made;
-    cuda_result result = CUDA_OK;
     pthread_mutex_lock(&pool->lock);
     reap_idle(pool);
     pthread_mutex_unlock(&pool->lock);
-    for (int tries = 0; result == CUDA_OK && count && tries < STREAM_POOL_TRIES; tries++) {
-        if (!make_room(pool, partition, priority))
-            break;
-        result = add_stream(pool, partition, priority, &made);
-        if (result == CUDA_OK) {
-            pthread_mutex_lock(&pool->lock);
-            count -=
-                !atomic_load(&made->queue->home) && driver_queue_use(made->queue, NULL).others == 0;
-            pthread_mutex_unlock(&pool->lock);
-        }
+}
+
+cuda_result stream_pool_extend_once(struct stream_pool *pool, struct stream_order *order)
+{
+    struct pool_stream *made;
+    if (!make_room(pool, order)) {
+        order->count = 0;
+        return CUDA_OK;
     }
+    cuda_result result = add_stream(pool, order->partition, order->priority, &made);
+    if (result != CUDA_OK)
+        return result;
+    pthread_mutex_lock(&pool->lock);
+    order->count -=
+        !atomic_load(&made->queue->home) && driver_queue_use(made->queue, NULL).others == 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (++order->made == STREAM_POOL_TRIES)
+        order->count = 0;
+    return CUDA_OK;
+}
+
+cuda_result stream_pool_extend(struct stream_pool *pool, struct stream_order *order)
+{
+    cuda_result result = CUDA_OK;
+    stream_pool_reap(pool);
+    while (result == CUDA_OK && order->count)
+        result = stream_pool_extend_once(pool, order);
     return result;
 }
 
 bool stream_pool_drop(struct stream_pool *pool, const struct partition *partition)
 {
     struct pool_stream *gone;
-    pthread_mutex_lock(&pool->lock);
-    reap_idle(pool);
-    pthread_mutex_unlock(&pool->lock);
     do {
         gone = NULL;
         pthread_mutex_lock(&pool->lock);

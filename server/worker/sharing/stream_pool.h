@@ -18,7 +18,8 @@
  *     kernel may be one that does not end.
  *
  * Making or destroying a CUstream may wait for the device. So it is done at start and in quiet
- * windows alone, never under the lock. The submitter takes what there is, and notes a wish.
+ * windows, never under the lock; elsewhere only once the driver was seen not to wait
+ * (call_probe.h). The submitter takes what there is, and notes a wish.
  *
  * The pool has a lock of its own, taken when a ring is bound or unbound, not for each command. No
  * call of the driver is made under it.
@@ -50,6 +51,15 @@ struct stream_wish {
     struct sm_group_set sm_groups; /* of the partition, which may be gone */
     int32_t priority;
     uint32_t count; /* 0: there is no wish */
+};
+
+/* CUstreams that are to be made. */
+struct stream_order {
+    struct partition *partition;
+    int32_t priority;
+    uint32_t count; /* that are missing on queues which nobody has; 0: done */
+    bool destroys;  /* where there are too many, free CUstreams of other kinds make way */
+    uint32_t made;
 };
 
 struct stream_pool {
@@ -95,17 +105,23 @@ cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *part
  * those of one partition, in the order in which they were made, and no ring is bound. */
 void stream_pool_count_queues(struct stream_pool *pool, uint32_t count);
 
-/* Makes CUstreams until `count` new ones of this kind are on queues that nobody has, at most
- * STREAM_POOL_TRIES. Free CUstreams of other kinds make way where there are too many. Returns the
- * driver's result. Only in a window: rings that have nothing in flight are unbound. */
-cuda_result stream_pool_extend(struct stream_pool *pool, struct partition *partition,
-                               int32_t priority, uint32_t count);
+/* Unbinds the rings that have nothing in flight. Only in a window: the submitter may be about to
+ * use what such a ring is bound to. */
+void stream_pool_reap(struct stream_pool *pool);
+
+/* Makes CUstreams until the order's count of new ones are on queues that nobody has, at most
+ * STREAM_POOL_TRIES. Returns the driver's result. Only in a window: it reaps. */
+cuda_result stream_pool_extend(struct stream_pool *pool, struct stream_order *order);
+/* Makes one of them, or none where there are too many and none may go; then the order is done.
+ * Beside running work too, but no window may begin meanwhile: CUstreams are counted in the order in
+ * which the driver gives them queues. */
+cuda_result stream_pool_extend_once(struct stream_pool *pool, struct stream_order *order);
 
 /* Gives one CUstream of each partition, at most `room`. Returns how many these are. */
 uint32_t stream_pool_one_of_each(struct stream_pool *pool, cuda_stream streams[], uint32_t room);
 
-/* Destroys the CUstreams of a partition that no client has any more. Only in a window. Returns
- * whether all are gone; otherwise a thread looks at one just now. */
+/* Destroys the CUstreams of a partition that no client has any more. Returns whether all are gone;
+ * otherwise a ring is bound to one still (stream_pool_reap), or a thread looks at it just now. */
 bool stream_pool_drop(struct stream_pool *pool, const struct partition *partition);
 
 /* ---- the control thread ---- */

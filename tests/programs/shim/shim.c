@@ -10,6 +10,7 @@
  * WAITING_CALLS. cuLaunchKernel stands for a launch that needs more local memory than any before.
  *
  * SHIM_COUNT=FILE: such a call adds a byte to this file when it is made.
+ * SHIM_COUNTS="cuMemMap": calls of WAITING_CALLS that are counted and do not wait.
  *
  * SHIM_HANGS="submitter cuLaunchKernel FILE": this call, if threads of this name make it, does not
  * go on while FILE is there. A submission or a question, no call of SHIM_WAITS.
@@ -99,9 +100,9 @@ static void wait_for_device(const char *call)
         fprintf(stderr, "shim: %s waited %.0f ms\n", call, waited);
 }
 
-static bool must_wait(const char *call)
+static bool is_named(const char *call, const char *variable)
 {
-    const char *names = getenv("SHIM_WAITS");
+    const char *names = getenv(variable);
     size_t length = strlen(call);
     for (names = names ? names : ""; *names; names += strspn(names, " ")) {
         size_t word = strcspn(names, " ");
@@ -121,6 +122,13 @@ static void count(void)
     if (write(fd, ".", 1) != 1)
         abort();
     close(fd);
+}
+
+static bool must_wait(const char *call)
+{
+    if (is_named(call, "SHIM_COUNTS"))
+        count();
+    return is_named(call, "SHIM_WAITS");
 }
 
 static void take_alone(const char *call)

@@ -52,6 +52,22 @@ class SoftgpuPage(unittest.TestCase):
         for behaviour, variable, *told, _, _ in rows("| behaviour |"):
             self.assertEqual(tuple(map(float, told)), code[re.search("`(.+?)`", variable).group(1)], behaviour)
 
+    def test_every_call_that_takes_the_lock_has_its_row(self):
+        words = {"DRAINS": "draining", "UNSURE": "unsure", "LOCKS": "locking"}
+        code = {call: words[kind] for call, kind in re.findall(r"X\(\w+, (cu\w+), (\w+)\)", text_of("server/softgpu/context_call.h"))}
+        told = {re.search("`(cu\\w+)`", call).group(1): kind for call, kind, *_ in rows("| call |")}
+        self.assertGreater(len(code), 15)
+        self.assertEqual(told, code)
+
+    def test_the_class_of_a_call_follows_what_was_seen(self):
+        """A call that was seen to wait drains; one that was seen not to may be unsure, where a source says otherwise."""
+        seen = {"draining": ("waits", "not asked"), "unsure": ("does not wait",), "locking": ("does not wait", "not asked")}
+        made = {"draining": "in windows", "unsure": "as it was seen to be", "locking": "at once"}
+        for call, kind, was, source, worker in rows("| call |"):
+            self.assertIn(was, seen[kind], call)
+            self.assertIn(worker, (made[kind], "never"), call)
+            self.assertRegex(source, r"^(header|document|report|assumed)\b", call)
+
     def test_every_variable_names_a_test_that_sets_it(self):
         named = [(row[1], row[-1]) for row in rows("| behaviour |")] + [(row[0], row[-1]) for row in rows("| variable |")]
         for cell, test in named:

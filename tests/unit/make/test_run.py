@@ -276,7 +276,7 @@ class Runner(unittest.TestCase):
         return done.stdout
 
     def test_integration_programs_run_once_more_on_a_device_whose_calls_drain(self):
-        strict, drain = "SOFTGPU_STRICT=1", "SOFTGPU_STRICT=1 SOFTGPU_DRAIN_PERCENT=100"
+        strict, drain = "SOFTGPU_STRICT=1", "SOFTGPU_STRICT=1 SOFTGPU_DRAIN_PERCENT=100 SOFTGPU_UNSURE_DRAINS=1"
         text = self.run_programs(plain="", own="/* draining: not, for it chooses */", unlocked="/* draining: without locks, why */")
         self.assertEqual(self.devices("plain"), [strict, f"{drain} SOFTGPU_LOCKING_DRAINS=1"])
         self.assertEqual(self.devices("unlocked"), [strict, drain])

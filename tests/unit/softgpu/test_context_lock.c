@@ -81,6 +81,13 @@ static void create_green_stream(void)
     CHECK(cuGreenCtxStreamCreate(&stream, green, CUDA_STREAM_NON_BLOCKING, 0) == CUDA_OK);
 }
 
+static cuda_stream spare_stream;
+
+static void destroy_stream(void)
+{
+    CHECK(cuStreamDestroy_v2(spare_stream) == CUDA_OK);
+}
+
 static void grow_local(void)
 {
     CHECK(launch(deep, 1, 32, other, NULL) == CUDA_OK);
@@ -152,10 +159,12 @@ static void write_other(void)
 
 typedef void driver_call(void);
 
-static driver_call *const draining[] = {load_module, unload_module,       free_plain,
-                                        free_host,   unregister,          create_stream,
-                                        grow_local,  create_green_stream, limit_stack};
-static driver_call *const locking[] = {register_pages, map_memory, create_green, allow_shared};
+/* The last three are the unsure ones, which drain too unless a test says otherwise. */
+enum { UNSURE = 3 };
+static driver_call *const draining[] = {
+    load_module, unload_module, free_plain,    free_host,           unregister,    grow_local,
+    limit_stack, create_green,  create_stream, create_green_stream, destroy_stream};
+static driver_call *const locking[] = {register_pages, map_memory, allow_shared};
 static driver_call *const submitting[] = {launch_other, copy_other, record_other, write_other};
 
 /* One call on a thread of its own. */
@@ -202,6 +211,7 @@ static void prepare(void)
     CHECK(cuMemAllocHost_v2((void **)&flag, 4096) == CUDA_OK);
     CHECK(cuStreamCreate(&busy, CUDA_STREAM_NON_BLOCKING) == CUDA_OK);
     CHECK(cuStreamCreate(&other, CUDA_STREAM_NON_BLOCKING) == CUDA_OK);
+    CHECK(cuStreamCreate(&spare_stream, CUDA_STREAM_NON_BLOCKING) == CUDA_OK);
     CHECK(cuMemAlloc_v2(&plain, 4096) == CUDA_OK);
     CHECK(cuMemAlloc_v2(&words, 4096) == CUDA_OK);
     CHECK(cuMemAllocHost_v2(&pinned, 4096) == CUDA_OK);
@@ -312,6 +322,41 @@ static void locking_calls_can_be_made_to_wait_too(void **state)
     in_child(body_locking_drains);
 }
 
+/* Of the draining calls these alone do not wait. */
+static void body_unsure(void)
+{
+    struct caller behind;
+    size_t sure = COUNT(draining) - UNSURE;
+
+    setenv("SOFTGPU_CONTEXT_LOCK", "1", 1);
+    setenv("SOFTGPU_DRAIN_PERCENT", "100", 1);
+    setenv("SOFTGPU_UNSURE_DRAINS", "0", 1);
+    prepare();
+    do_not_wait(&draining[sure], UNSURE);
+    waits(create_green, &behind, 1);
+}
+
+/* A driver that waits in them does so each time. */
+static void body_unsure_always(void)
+{
+    struct caller behind;
+
+    setenv("SOFTGPU_CONTEXT_LOCK", "1", 1);
+    setenv("SOFTGPU_DRAIN_PERCENT", "0", 1);
+    setenv("SOFTGPU_UNSURE_DRAINS", "1", 1);
+    prepare();
+    for (int i = 0; i < 8; i++)
+        waits(create_stream, &behind, 1);
+    do_not_wait(&(driver_call *){load_module}, 1);
+}
+
+static void unsure_calls_wait_always_or_never(void **state)
+{
+    (void)state;
+    in_child(body_unsure);
+    in_child(body_unsure_always);
+}
+
 static void body_named(void)
 {
     struct caller behind[COUNT(submitting)];
@@ -359,6 +404,7 @@ static void body_never(void)
 {
     setenv("SOFTGPU_CONTEXT_LOCK", "1", 1);
     setenv("SOFTGPU_DRAIN_PERCENT", "0", 1);
+    setenv("SOFTGPU_UNSURE_DRAINS", "0", 1);
     prepare();
     do_not_wait(draining, COUNT(draining));
 }
@@ -370,13 +416,14 @@ static void body_sometimes(void)
 
     setenv("SOFTGPU_CONTEXT_LOCK", "1", 1);
     setenv("SOFTGPU_DRAIN_PERCENT", "50", 1);
+    setenv("SOFTGPU_UNSURE_DRAINS", "0", 1);
     setenv("SOFTGPU_SEED", "5", 1);
     prepare();
     for (int i = 0; i < 40; i++) {
         struct caller caller;
 
         run_endless();
-        start_call(&caller, create_stream);
+        start_call(&caller, create_green);
         waited += !comes_back(&caller, 50);
         end_endless();
         CHECK(comes_back(&caller, EVER));
@@ -421,6 +468,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draining_calls_wait_and_hold_up_submissions),
         cmocka_unit_test(locking_calls_can_be_made_to_wait_too),
+        cmocka_unit_test(unsure_calls_wait_always_or_never),
         cmocka_unit_test(the_calls_that_wait_can_be_named),
         cmocka_unit_test(without_the_lock_nobody_waits),
         cmocka_unit_test(a_draining_call_sometimes_does_not_wait),

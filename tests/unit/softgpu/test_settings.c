@@ -96,6 +96,40 @@ static void strictness_changes_what_no_variable_says(void **state)
     assert_int_equal(strict.arrival_ns, 3000);
 }
 
+static uint64_t unsure_drains(uint64_t seed)
+{
+    struct softgpu_settings settings;
+    struct error why;
+    char text[24];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)seed);
+    setenv("SOFTGPU_SEED", text, 1);
+    assert_int_equal(softgpu_settings_read(&settings, &why), 0);
+    unsetenv("SOFTGPU_SEED");
+    return settings.unsure_drains;
+}
+
+/* Of any 32 seeds that follow each other, or every second or fourth one, both kinds are there. */
+static void a_strict_device_decides_by_its_seed_whether_unsure_calls_wait(void **state)
+{
+    (void)state;
+    setenv("SOFTGPU_STRICT", "1", 1);
+    for (uint64_t first = 0; first < 1000; first += 111)
+        for (uint64_t step = 1; step <= 4; step *= 2) {
+            unsigned yes = 0;
+
+            for (uint64_t i = 0; i < 32; i++)
+                yes += unsure_drains(first + i * step) == 1;
+            assert_in_range(yes, 8, 24);
+        }
+    setenv("SOFTGPU_UNSURE_DRAINS", "0", 1);
+    for (uint64_t i = 0; i < 32; i++)
+        assert_int_equal(unsure_drains(i), 0);
+    unsetenv("SOFTGPU_UNSURE_DRAINS");
+    unsetenv("SOFTGPU_STRICT");
+    assert_int_equal(unsure_drains(2), 1);
+}
+
 /* The text that a process writes to standard error in cuInit. */
 static void read_greeting(char *text, size_t size)
 {
@@ -771,6 +805,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_read_or_refused),
         cmocka_unit_test(strictness_changes_what_no_variable_says),
+        cmocka_unit_test(a_strict_device_decides_by_its_seed_whether_unsure_calls_wait),
         cmocka_unit_test(a_strict_device_tells_its_seed),
         cmocka_unit_test(the_listed_devices_are_seen_alone),
         cmocka_unit_test(hints_beyond_the_address_bits_are_answered_elsewhere),

@@ -150,7 +150,7 @@ static inline cuda_result fake_cuModuleGetFunction(cuda_function *function, cuda
 {
     if (fake_is_local(module)) {
         *function = (cuda_function)(void *)module;
-        return CUDA_OK;
+        return strcmp(name, LOCAL_KERNEL_NAME) == 0 ? CUDA_OK : CUDA_ERR_NOT_FOUND;
     }
     if (strncmp(name, "kernel", 6) != 0)
         return CUDA_ERR_NOT_FOUND;
