@@ -36,8 +36,8 @@ struct making {
 
 /* ---- the part of the thread that makes the calls ---- */
 
-/* What no client has any more has drained, unless a ring is bound there still. Returns whether all
- * are gone that are too many; *gone is how many went. */
+/* Partitions that no client has any more have drained, unless a ring is bound there. Returns
+ * whether all are gone that are too many; *gone is how many went. */
 static bool drop_unused(struct worker *worker, bool all, uint32_t *gone)
 {
     struct partition *partition;
