@@ -113,7 +113,7 @@ static const char usage[] =
     "  --departed-time-limit TIME\n"
     "                 the time for work whose client is gone, counted while other clients\n"
     "                 wait; then the worker is replaced, which interrupts them; 0 is any; for\n"
-    "                 GPUs without a departed_time_limit (default: 0)\n"
+    "                 GPUs without a departed_time_limit (default: 10s)\n"
     "  --offender-wait TIME\n"
     "                 new clients of a user whose kernels made GPUs fail twice wait for so long\n"
     "                 after the second fault, and twice as long after each further one, up to\n"

@@ -279,7 +279,7 @@ class Commands(WithServer):
             return row["schedule"]
 
         self.assertEqual(schedule(), {"mode": "concurrent", "lease_seconds": 0.25, "precision_percent": 5, "quantum_seconds": 30,
-                                      "window_limit_seconds": 0.5, "local_memory_bytes": 1024, "departed_time_limit_seconds": 0,
+                                      "window_limit_seconds": 0.5, "local_memory_bytes": 1024, "departed_time_limit_seconds": 10,
                                       "watchdog_warning_seconds": 2, "watchdog_limit_seconds": 10,
                                       "standby": "none", "plan_seconds": 5, "time_enforced": False})
         try:
@@ -320,7 +320,7 @@ class Commands(WithServer):
                 self.assertEqual((schedule()["mode"], schedule()["lease_seconds"]), ("fair", 0.01))
         finally:
             self.ctl("set", "gpu", "0", "mode=concurrent", "lease=default", "precision=5%", "quantum=30s", "window_limit=500ms", "local_memory=1K",
-                     "departed_time_limit=0", "watchdog_warning=2s", "watchdog_limit=10s", "standby=none")
+                     "departed_time_limit=10s", "watchdog_warning=2s", "watchdog_limit=10s", "standby=none")
         for words, part in ((("mode=fare",), "concurrent, strict, fair and turns"), (("lease=1ms",), "5ms to 10s"),
                             (("precision=60%",), "1% to 50%"), (("quantum=2h",), "5ms to 1h"),
                             (("window_limit=11s",), "1ms to 10s"), (("local_memory=1M",), "1K to 512K"),

@@ -13,6 +13,7 @@
 
 /* Shorter times would be over before a busy machine has run a healthy worker. */
 #define LIMIT_LEAST_NS      (100 * UNITS_MS)
+#define DEPARTED_LIMIT_NS   (10000 * UNITS_MS)
 #define WATCHDOG_WARNING_NS (2000 * UNITS_MS)
 #define WATCHDOG_LIMIT_NS   (10000 * UNITS_MS)
 /* The driver's own start takes seconds, many where several GPUs start at once: a worker that
@@ -60,6 +61,7 @@ struct schedule schedule_default(void)
                              .quantum_ns = PROTO_QUANTUM_DEFAULT,
                              .window_limit_ns = PROTO_WINDOW_LIMIT_DEFAULT,
                              .local_memory = PROTO_LOCAL_MEMORY_DEFAULT,
+                             .departed_limit_ns = DEPARTED_LIMIT_NS,
                              .watchdog_warning_ns = WATCHDOG_WARNING_NS,
                              .watchdog_limit_ns = WATCHDOG_LIMIT_NS};
 }

@@ -189,7 +189,7 @@ static void zero_is_no_limit(void **state)
 {
     (void)state;
     struct schedule schedule = schedule_default();
-    assert_int_equal(schedule.departed_limit_ns, 0);
+    assert_int_equal(schedule.departed_limit_ns, UINT64_C(10000000000));
     assert_int_equal(schedule.watchdog_warning_ns, 2000000000);
     assert_int_equal(schedule.watchdog_limit_ns, UINT64_C(10000000000));
     accepts(&schedule, "departed_time_limit", "1.5s");
