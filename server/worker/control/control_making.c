@@ -18,6 +18,9 @@
 
 /* How often the end of a window is looked for by a call that needs none. */
 #define WINDOW_PAUSE_NS UNITS_MS
+/* After a call that needs none others have the driver for so many times as long, since nobody waits
+ * for a CUstream. */
+#define REST_TIMES 9
 
 enum making_kind { MAKE_PARTITION, PREPARE_PARTITION, MAKE_STREAMS, DROP_PARTITIONS };
 
@@ -175,9 +178,8 @@ static bool make_openly(struct driver_call *call)
         making->left = !drop_unused(worker, false, &gone);
     quiet_calls_work_end(&worker->quiet_calls);
     see_result(making);
-    /* The call had the driver; now others have it for as long. */
     uint64_t now = clock_now();
-    call->not_before = now + (now - begun);
+    call->not_before = now + REST_TIMES * (now - begun);
     return making->kind == MAKE_STREAMS && making->result == CUDA_OK && making->order.count;
 }
 
