@@ -208,17 +208,25 @@ static void free_requests(struct queue *requests)
     }
 }
 
+/* Of a client that the submitter has dropped (LEFT) and that has nothing in flight: its CUstreams,
+ * hardware queues and partition. Idempotent. */
+static void leave_partition(struct worker *worker, struct client *client)
+{
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        if (client->streams[i].client)
+            stream_pool_unbind(&worker->pool, &client->streams[i]);
+    stream_pool_forget(&worker->pool, client);
+    control_limits_give_back(worker, client);
+}
+
 /* Frees a client that the submitter has dropped (LEFT) and that has nothing in flight. */
 static void drop_client(struct worker *worker, struct client *client)
 {
     worker_remove_client(worker, client);
     control_limits_assign_priorities(worker);
-    for (uint32_t i = 0; i < client->stream_count; i++)
-        if (client->streams[i].client)
-            stream_pool_unbind(&worker->pool, &client->streams[i]);
     client_stream_end_timelines(client);
     meter_forget(&worker->meter, client);
-    stream_pool_forget(&worker->pool, client);
+    leave_partition(worker, client);
     free_requests(&client->shared.frees);
     free_requests(&client->control.ready);
     client_module_destroy_all(client); /* also removes the ranges of its variables */
@@ -227,7 +235,6 @@ static void drop_client(struct worker *worker, struct client *client)
         ;
     unmap_host_buffers(client);
     client_unregister(client);
-    control_limits_give_back(worker, client);
     client_destroy(client);
 }
 
@@ -272,7 +279,7 @@ void control_client_leave(struct worker *worker, struct client *client)
     /* The rest may have to wait for a quiet window, and others for its multiprocessors and its time
      * until then. */
     sum_use(worker, client, &client->control.used);
-    control_limits_let_others(worker, client);
+    leave_partition(worker, client);
     control_call_open(call, &detach, make_release, end_release);
     control_call_leave(call);
 }

@@ -165,21 +165,19 @@ uint32_t control_limits_take(struct worker *worker, struct client *client,
     return 0;
 }
 
-void control_limits_let_others(struct worker *worker, struct client *client)
+void control_limits_give_back(struct worker *worker, struct client *client)
 {
     gate_remove(&worker->gate, client);
     usage_ledger_forget(&worker->ledger, worker, client);
     placement_remove(&worker->places, &client->place);
     account_table_tidy(&worker->accounts);
     worker_reschedule(worker);
-}
-
-void control_limits_give_back(struct worker *worker, struct client *client)
-{
-    control_limits_let_others(worker, client);
-    if (client->shared.partition)
-        partition_put(&worker->partitions, client->shared.partition);
+    client_lock(client);
+    struct partition *partition = client->shared.partition;
     client->shared.partition = NULL;
+    pthread_mutex_unlock(&client->lock);
+    if (partition)
+        partition_put(&worker->partitions, partition);
 }
 
 /* ---- requests that may need a partition ---- */

@@ -14,10 +14,8 @@
  * Returns 0, or an error number with a sentence in why; nothing is taken then. */
 uint32_t control_limits_take(struct worker *worker, struct client *client,
                              const struct proto_worker_attach *wanted, struct error *why);
-/* Gives the multiprocessors and the time of a client that leaves to others: nothing of it is in
- * flight. Idempotent. */
-void control_limits_let_others(struct worker *worker, struct client *client);
-/* Takes the partition, too: nothing of the client is bound to a CUstream any more. Idempotent. */
+/* Gives the multiprocessors, the partition and the time of a client that leaves to others: nothing
+ * of it is in flight, or bound to a CUstream. Idempotent. */
 void control_limits_give_back(struct worker *worker, struct client *client);
 
 /* Answers an attaching or a change with the client's present share, when the partition that the
