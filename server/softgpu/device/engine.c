@@ -80,45 +80,49 @@ void engine_unlock(void)
 
 /* ---- the heap of events --------------------------------------------------------- */
 
-static bool entry_before(const struct engine_entry *a, const struct engine_entry *b)
+/* Without a branch: which of two entries is the earlier one, nobody can predict. */
+static inline bool entry_before(const struct engine_entry *a, const struct engine_entry *b)
 {
-    return a->time != b->time ? a->time < b->time : a->order < b->order;
+    return (a->time < b->time) | ((a->time == b->time) & (a->order < b->order));
+}
+
+/* Puts the entry where the hole is, or above. */
+static void sift_up(struct engine_heap *heap, size_t at, const struct engine_entry *entry)
+{
+    while (at > 0 && entry_before(entry, &heap->at[(at - 1) / 2])) {
+        heap->at[at] = heap->at[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    heap->at[at] = *entry;
 }
 
 static int heap_push(struct engine_heap *heap, struct engine_event *event, uint64_t time)
 {
     const struct engine_entry entry = {time, engine.order++, event};
-    size_t at;
 
     if (array_reserve(heap->at, heap->capacity, heap->count + 1) < 0)
         return -ENOMEM;
-    at = heap->count++;
-    while (at > 0 && entry_before(&entry, &heap->at[(at - 1) / 2])) {
-        heap->at[at] = heap->at[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    heap->at[at] = entry;
+    sift_up(heap, heap->count++, &entry);
     return 0;
 }
 
 static struct engine_entry heap_pop(struct engine_heap *heap)
 {
     const struct engine_entry top = heap->at[0], last = heap->at[--heap->count];
-    size_t at = 0;
+    size_t at = 0, child = 1;
 
-    for (;;) {
-        size_t child = 2 * at + 1;
-
-        if (child >= heap->count)
-            break;
-        if (child + 1 < heap->count && entry_before(&heap->at[child + 1], &heap->at[child]))
-            child++;
-        if (!entry_before(&heap->at[child], &last))
-            break;
+    /* The hole goes down to where it has no two children, since most entries at the end of the heap
+     * belong there; from there the last one goes up. */
+    for (; child + 1 < heap->count; child = 2 * at + 1) {
+        child += entry_before(&heap->at[child + 1], &heap->at[child]);
         heap->at[at] = heap->at[child];
         at = child;
     }
-    heap->at[at] = last;
+    if (child < heap->count) {
+        heap->at[at] = heap->at[child];
+        at = child;
+    }
+    sift_up(heap, at, &last);
     return top;
 }
 
@@ -330,7 +334,6 @@ static void *engine_main(void *number)
         wake_for_rest(next);
         engine_unlock();
         task->run(task);
-        engine_lock();
         *running = UINT64_MAX;
     }
     return NULL;

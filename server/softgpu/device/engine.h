@@ -60,7 +60,9 @@ struct engine_task {
     struct engine_event
         key; /* in a heap by its beginning on the modelled clock; happen is unused */
     struct queue_link link;
-    void (*run)(struct engine_task *task); /* without the lock */
+    /* Called without the lock, and returns with it, as it has to have it at its end: taking it
+     * twice costs a short block a thirtieth of its time. */
+    void (*run)(struct engine_task *task);
 };
 
 /*

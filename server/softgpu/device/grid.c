@@ -47,6 +47,7 @@ struct grid {
     uint32_t block_threads; /* rounded up to warps */
     uint32_t block_shared;
     uint64_t blocks, placed, ended;
+    uint32_t next[3]; /* the index of the next block to be placed */
     uint64_t ready_at, end;
     void (*release)(void *owner);
     void *owner;
@@ -265,12 +266,13 @@ static void turn_queue(struct resident *resident)
         out_of_memory();
 }
 
-static void block_index(const struct grid *grid, uint64_t number, uint32_t index[3])
+/* Counted, not divided: a division takes longer than all else that this does. */
+static void take_index(struct grid *grid, uint32_t index[3])
 {
-    index[0] = (uint32_t)(number % grid->launch.grid[0]);
-    number /= grid->launch.grid[0];
-    index[1] = (uint32_t)(number % grid->launch.grid[1]);
-    index[2] = (uint32_t)(number / grid->launch.grid[1]);
+    memcpy(index, grid->next, sizeof grid->next);
+    for (int axis = 0; axis < 3 && ++grid->next[axis] == grid->launch.grid[axis]; axis++)
+        grid->next[axis] = 0;
+    grid->placed++;
 }
 
 /* Places the grid's next block on the multiprocessor, which has room for it. */
@@ -294,7 +296,7 @@ static void place_block(struct grid *grid, unsigned index, uint64_t time)
     resident->grid = grid;
     resident->sm = index;
     resident->start = resident->clock = time;
-    block_index(grid, grid->placed++, resident->index);
+    take_index(grid, resident->index);
     sm_mark_busy(device, index, time);
     if (sm->blocks == 0)
         sm->busy_mark = time;
@@ -548,9 +550,10 @@ static void resident_turn(struct engine_task *task)
 {
     struct resident *resident = container_of(task, struct resident, task);
     enum block_state state = BLOCK_FAULTED;
-    struct fault fault = {0};
+    struct fault fault;
     uint64_t clock = resident->clock, wake = 0;
 
+    fault.kind = FAULT_NONE; /* clearing all of it takes as long as a warp */
     memory_enter();
     if (!resident->block)
         resident->block = block_create(&resident->grid->launch, resident->index, resident->sm);
@@ -580,7 +583,6 @@ static void resident_turn(struct engine_task *task)
     } else {
         out_of_memory();
     }
-    engine_unlock();
 }
 
 /* All of a block of a fill. */
@@ -601,5 +603,4 @@ static void resident_fill(struct engine_task *task)
     } else {
         device_fail_address("fill", fault);
     }
-    engine_unlock();
 }

@@ -209,7 +209,6 @@ static void copy_run(struct engine_task *task)
         engine_run(&op->task);
     else
         copy_end(op);
-    engine_unlock();
 }
 
 static void copy_start(struct operation *op, uint64_t time)

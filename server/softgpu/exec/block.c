@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/softgpu/exec/block.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,15 +67,15 @@ static void number_lanes(struct block *b)
 static bool start_warps(struct block *b, uint8_t *regs)
 {
     const struct code *code = b->launch->function->code;
+    bool started = true;
+    memset(regs, 0, (size_t)b->warp_count * code->frame_bytes);
     for (uint32_t i = 0; i < b->warp_count; i++) {
         uint32_t left = b->threads - i * LANES;
         b->warps[i].index = i;
         warp_init(&b->warps[i], b, left >= LANES ? ALL_LANES : (1u << left) - 1);
+        started = started && warp_start(&b->warps[i], code, regs + (size_t)i * code->frame_bytes);
     }
-    for (uint32_t i = 0; i < b->warp_count; i++)
-        if (!warp_start(&b->warps[i], code, regs + (size_t)i * code->frame_bytes))
-            return false;
-    return true;
+    return started;
 }
 
 struct block *block_create(const struct block_launch *launch, const uint32_t index[3], uint32_t sm)
@@ -85,9 +86,8 @@ struct block *block_create(const struct block_launch *launch, const uint32_t ind
             return NULL;
         threads *= launch->threads[i];
     }
-    struct function_info info;
-    function_info(launch->function, &info);
-    uint64_t shared = (uint64_t)info.static_shared_bytes + launch->dynamic_shared_bytes;
+    uint64_t shared =
+        (uint64_t)launch->function->static_shared_bytes + launch->dynamic_shared_bytes;
     if (threads > MAX_THREADS || shared > MAX_SHARED)
         return NULL;
     const uint32_t warps = ((uint32_t)threads + LANES - 1) / LANES;
@@ -100,18 +100,18 @@ struct block *block_create(const struct block_launch *launch, const uint32_t ind
     if (!memory)
         return NULL;
     struct block *b = (void *)memory;
-    *b = (struct block){.launch = launch,
-                        .module = launch->function->module,
-                        .index = {index[0], index[1], index[2]},
-                        .sm = sm,
-                        .pace_permille = 1000,
-                        .threads = (uint32_t)threads,
-                        .live_threads = (uint32_t)threads,
-                        .shared_bytes = (uint32_t)shared,
-                        .warp_count = warps,
-                        .warps = (void *)(memory + warps_at),
-                        .bytes = bytes,
-                        .blend = exec_blend_of()};
+    memset(b, 0, offsetof(struct block, barriers));
+    b->launch = launch;
+    b->module = launch->function->module;
+    memcpy(b->index, index, sizeof b->index);
+    b->sm = sm;
+    b->pace_permille = 1000;
+    b->threads = b->live_threads = (uint32_t)threads;
+    b->shared_bytes = (uint32_t)shared;
+    b->warp_count = warps;
+    b->warps = (void *)(memory + warps_at);
+    b->bytes = bytes;
+    b->blend = exec_blend_of();
     if (!numbered)
         number_lanes(b);
     if (!start_warps(b, memory + regs_at)) {
@@ -181,7 +181,6 @@ static void release_barrier(struct block *b, uint32_t number)
             s->pc++;
         }
     }
-    b->barriers[number] = (struct barrier){0};
     b->awaited &= ~(1u << number);
 }
 

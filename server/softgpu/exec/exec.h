@@ -138,6 +138,8 @@ struct split {
     uint64_t ran;     /* stamp of its last turn */
 };
 
+/* All that a short warp touches lies side by side: of a block of 256 threads, a third of the lines
+ * of the cache. */
 struct warp {
     uint8_t *base[2]; /* of slots: registers, constants */
     struct block *block;
@@ -145,19 +147,19 @@ struct warp {
     uint32_t pc, mask;
     uint32_t index, live;
     uint32_t present; /* the lanes that exist: the last warp of a block may have fewer than 32 */
-    struct split splits[LANES];
     uint32_t split_count, current;
     bool polls;     /* the split that ran last may be waiting for another lane */
     uint64_t turns; /* stamp */
     uint8_t *local; /* lane after lane */
     uint32_t local_stride;
     uint32_t register_bytes; /* of all frames */
-    struct memory_range ranges[4];
+    exec_blend *blend;
     uint64_t generation;
     uint32_t next_range;
-    uint32_t tid[3][LANES];
-    exec_blend *blend;
     struct frame entry; /* the kernel's own; its registers are in the block's memory */
+    struct split splits[LANES];
+    struct memory_range ranges[4];
+    uint32_t tid[3][LANES];
 };
 
 struct barrier {
@@ -177,14 +179,15 @@ struct block {
     exec_blend *blend;
     uint8_t *shared; /* NULL until block_shared_ready() */
     uint32_t shared_bytes;
-    struct barrier barriers[16];
     uint32_t awaited; /* a bit for each barrier at which a thread has arrived */
-    struct fault fault;
     uint64_t clock_ps, instructions, lane_instructions, cycles;
     uint32_t rate;
     uint32_t pace_permille; /* of nanosleep */
     uint32_t next_warp;
     enum block_state state;
+    /* Not cleared: valid where the bit of awaited is set, and when state is BLOCK_FAULTED. */
+    struct barrier barriers[16];
+    struct fault fault;
 };
 
 static inline void *slot_at(const struct warp *w, uint32_t slot)
@@ -208,7 +211,7 @@ void warp_init(struct warp *warp, struct block *block, uint32_t present);
 /* size: the block's. tid: of the warp's first thread; afterwards of the first one behind the
  * warp's. */
 void warp_number_lanes(struct warp *warp, const uint32_t size[3], uint32_t tid[3]);
-/* regs: code->frame_bytes bytes, aligned to 64, that outlive the warp. Returns false without
+/* regs: code->frame_bytes zeroed bytes, aligned to 64, that outlive the warp. Returns false without
  * memory, or if the kernel's variables don't fit; the warp can be destroyed all the same. */
 bool warp_start(struct warp *warp, const struct code *code, uint8_t *regs);
 void warp_destroy(struct warp *warp);

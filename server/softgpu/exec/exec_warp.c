@@ -23,6 +23,8 @@ static void arrive_at_barrier(struct warp *w, const struct op *op, uint32_t mask
 {
     struct block *b = w->block;
     struct barrier *barrier = &b->barriers[number];
+    if (!(b->awaited >> number & 1))
+        *barrier = (struct barrier){0};
     uint32_t lane = (uint32_t)__builtin_ctz(mask);
     uint32_t expected = ((const uint32_t *)slot_at(w, op->b))[lane];
     uint32_t threads = (uint32_t)__builtin_popcount(mask);

@@ -91,11 +91,8 @@ void warp_free_frame(struct warp *w, struct frame *f)
     free(f);
 }
 
-/* Makes room for local memory up to `need` bytes of each lane. Returns false without memory. */
-static bool reserve_local(struct warp *w, uint64_t need)
+static bool grow_local(struct warp *w, uint64_t need)
 {
-    if (need <= w->local_stride)
-        return true;
     uint32_t stride = (uint32_t)array_room(w->local_stride, (need + 63) & ~UINT64_C(63));
     uint8_t *grown = calloc(LANES, stride);
     if (!grown)
@@ -107,6 +104,12 @@ static bool reserve_local(struct warp *w, uint64_t need)
     w->local = grown;
     w->local_stride = stride;
     return true;
+}
+
+/* Makes room for local memory up to `need` bytes of each lane. Returns false without memory. */
+static inline bool reserve_local(struct warp *w, uint64_t need)
+{
+    return need <= w->local_stride || grow_local(w, need);
 }
 
 struct frame *warp_push_frame(struct warp *w, const struct code *code, struct frame *caller,
@@ -147,7 +150,6 @@ bool warp_start(struct warp *w, const struct code *code, uint8_t *regs)
     if (code->local_bytes > MAX_LOCAL_BYTES || code->frame_bytes > MAX_REGISTER_BYTES ||
         !reserve_local(w, code->local_bytes))
         return false;
-    memset(regs, 0, code->frame_bytes);
     w->register_bytes = code->frame_bytes;
     w->entry = (struct frame){.code = code, .regs = regs, .live = w->present};
     w->splits[0] = (struct split){.mask = w->present, .frame = &w->entry};
@@ -171,7 +173,8 @@ void warp_destroy(struct warp *w)
         }
     }
     w->split_count = 0;
-    free(w->local);
+    if (w->local)
+        free(w->local);
     w->local = NULL;
 }
 
@@ -179,7 +182,10 @@ void warp_destroy(struct warp *w)
 
 void warp_remove_split(struct warp *w, uint32_t i)
 {
-    w->splits[i] = w->splits[--w->split_count];
+    /* Most often it is the last one: reading a split back that was just written in parts takes
+     * long. */
+    if (i != --w->split_count)
+        w->splits[i] = w->splits[w->split_count];
 }
 
 /* Merges lanes that are at the same place and can run into one split. */
@@ -419,16 +425,24 @@ static enum exec_result run_turn(struct warp *w, bool ahead, uint64_t *steps)
     return r;
 }
 
+/* The split whose turn it is; -1: none can run. */
+static int next_split(struct warp *w, bool oldest)
+{
+    if (w->split_count == 1 && w->splits[0].state == SPLIT_READY)
+        return 0;
+    meet_at_syncs(w);
+    if (w->split_count > 1)
+        merge_splits(w);
+    return choose_split(w, oldest);
+}
+
 enum exec_result warp_run(struct warp *w, uint64_t *steps)
 {
     uint64_t alone = 0; /* steps since a split other than the furthest behind had a turn */
     bool ahead = false;
     wake_sleepers(w);
     while (w->live) {
-        meet_at_syncs(w);
-        if (w->split_count > 1)
-            merge_splits(w);
-        int next = choose_split(w, ahead);
+        int next = next_split(w, ahead);
         if (next < 0)
             return EXEC_BLOCKED;
         if (*steps == 0)

@@ -241,7 +241,8 @@ void memory_enter(void)
 
 void memory_leave(void)
 {
-    atomic_store(&my_window->entered_at, 0);
+    /* Released: memory_passed() sees this after all that the thread has touched. */
+    atomic_store_explicit(&my_window->entered_at, 0, memory_order_release);
 }
 
 uint64_t memory_stamp(void)
