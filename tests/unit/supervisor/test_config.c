@@ -276,7 +276,7 @@ static void schedules_are_the_gpus(void **state)
                               UINT64_C(30000000000),
                               500000000,
                               1024,
-                              0,
+                              UINT64_C(10000000000),
                               2000000000,
                               UINT64_C(10000000000),
                               SCHEDULE_STANDBY_NONE,

@@ -293,6 +293,7 @@ static void the_environment_says_how_gpus_are_shared(void **state)
                                  .quantum_ns = 2000000000,
                                  .window_limit_ns = 100000000,
                                  .local_memory = 4096,
+                                 .departed_limit_ns = UINT64_C(10000000000),
                                  .watchdog_warning_ns = 2000000000,
                                  .watchdog_limit_ns = UINT64_C(10000000000)};
     assert_int_equal(READ(NULL), 0);
