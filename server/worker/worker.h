@@ -86,7 +86,7 @@ struct worker {
     struct quiet_calls quiet_calls;
     struct quiet_window quiet_window;
     /* Control thread: partitions and CUstreams (control_making.h). */
-    struct making *makings;     /* that wait for a quiet window, or for the caller thread */
+    struct making *makings; /* that wait for a quiet window, or for the caller thread */
     struct call_probe call_probe;
     uint32_t placement_error;   /* why the last partition could not be made */
     uint64_t make_again;        /* ns: when it is tried again */
