@@ -270,17 +270,10 @@ static void schedules_are_the_gpus(void **state)
                              1500000000,
                              SCHEDULE_STANDBY_CONTEXT,
                              {0}};
-    struct schedule second = {PROTO_MODE_FAIR,
-                              250,
-                              50000000,
-                              UINT64_C(30000000000),
-                              500000000,
-                              1024,
-                              UINT64_C(10000000000),
-                              2000000000,
-                              UINT64_C(10000000000),
-                              SCHEDULE_STANDBY_NONE,
-                              {0}};
+    struct schedule second = {PROTO_MODE_FAIR,       250,        50000000,
+                              UINT64_C(30000000000), 500000000,  1024,
+                              UINT64_C(10000000000), 2000000000, UINT64_C(10000000000),
+                              SCHEDULE_STANDBY_NONE, {0}};
     assert_true(schedule_equal(&config->schedules[0], &first));
     assert_true(schedule_equal(&config->schedules[1], &second));
     assert_int_equal(config->schedule_parts[0], SCHEDULE_LEASE | SCHEDULE_QUANTUM |
