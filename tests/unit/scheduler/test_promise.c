@@ -18,8 +18,7 @@
  *
  * In half of the mixes clients come and go while others work; one that left is judged up to then.
  * In half of the mixes accounts have a request of more than their clients', or a limit, and clients
- * without a request. What the clients of an account with a limit had together is, in every such
- * window,
+ * without a request. The clients of an account with a limit had together, in every such window,
  *
  *   had <= limit + one kernel + a hundredth
  *
@@ -230,7 +229,7 @@ static void choose_shares(const uint32_t own[OWNERS + 1])
     }
 }
 
-/* What an account has beyond its clients' requests goes to clients without one. */
+/* The rest of an account's request goes to clients without one. */
 static void give_accounts_shares(void)
 {
     uint32_t own[OWNERS + 1] = {0};
