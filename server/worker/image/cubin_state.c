@@ -5,10 +5,14 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "server/worker/image/cubin_file.h"
 
 /* A kernel's mark among the bits of a symbol. ptxas 13.0 sets it on kernels and on no function. */
 #define ENTRY_MARK 0x10
+
+/* A longer one is looked at no further: a symbol must not cost more than it has bytes by far. */
+#define KERNEL_NAME_MAX ((size_t)4096)
 
 enum kind {
     KIND_UNKNOWN,
@@ -105,6 +109,26 @@ static bool relocations_harmless(const struct cubin_file *file, const Elf64_Shdr
     return section->sh_size == 0 || kind_at(file, section->sh_info) == KIND_DEBUG;
 }
 
+/* Whether it is one of NVIDIA's mathematical library, in the code of the kernel k:
+ * "$k$__internal_accurate_pow". C++ keeps such names from programs. */
+static bool is_library_function(const struct cubin_file *file, const Elf64_Sym *symbol,
+                                struct cubin_span texts)
+{
+    static const char code[] = ".text.", library[] = "$__internal_";
+    const size_t before = sizeof code - 1, behind = sizeof library - 1;
+    struct cubin_span kernel, name;
+    Elf64_Shdr section;
+    if (!cubin_file_section(file, symbol->st_shndx, &section) ||
+        section.sh_name > file->names.size || file->names.size - section.sh_name < before)
+        return false;
+    kernel.bytes = file->names.bytes + section.sh_name + before;
+    kernel.size = strnlen((const char *)kernel.bytes,
+                          min(file->names.size - section.sh_name - before, KERNEL_NAME_MAX));
+    return cubin_file_cut(texts, symbol->st_name, 1 + kernel.size + behind, &name) &&
+           name.bytes[0] == '$' && memcmp(name.bytes + 1, kernel.bytes, kernel.size) == 0 &&
+           memcmp(name.bytes + 1 + kernel.size, library, behind) == 0;
+}
+
 /*
  * A function that is no kernel may have its address taken by code that counts from its own place,
  * without any other trace. Of ptxas's own functions, such as those that divide, no program has the
@@ -115,7 +139,8 @@ static bool function_harmless(const struct cubin_file *file, const Elf64_Sym *sy
 {
     return kind_at(file, symbol->st_shndx) == KIND_CODE &&
            ((symbol->st_other & ENTRY_MARK) ||
-            cubin_file_name_begins(texts, symbol->st_name, "$__internal_"));
+            cubin_file_name_begins(texts, symbol->st_name, "$__internal_") ||
+            is_library_function(file, symbol, texts));
 }
 
 /* Shared memory that the system reserves is defined nowhere. So is a symbol without a name, which

@@ -91,6 +91,7 @@ static struct cubin plain_cubin(void)
     add_section(&cubin, ".nv.shared.k", SHT_NOBITS, 1024); /* 15 */
     add_symbol(&cubin, "k", STT_FUNC, ENTRY, 3);
     add_symbol(&cubin, "$__internal_0_$__cuda_sm3x_div_rn_noftz_f32_slowpath", STT_FUNC, 0, 3);
+    add_symbol(&cubin, "$k$__internal_accurate_pow", STT_FUNC, 0, 3);
     add_symbol(&cubin, ".nv.reservedSmem.offset0", STT_OBJECT, 0, SHN_UNDEF);
     add_symbol(&cubin, "buffer", STT_OBJECT, 0, 15);
     return cubin;
@@ -166,6 +167,7 @@ static void symbols_tell_of_addresses(void **state)
         const char *name;
         unsigned type, other, section;
     } cases[] = {{"$k$f1", STT_FUNC, 0, 3},
+                 {"$other$__internal_accurate_pow", STT_FUNC, 0, 3},
                  {"f1", STT_FUNC, ENTRY, 4},
                  {"f2", STT_FUNC, ENTRY, 0xfff0},
                  {"malloc", STT_FUNC, ENTRY, SHN_UNDEF},
