@@ -48,27 +48,27 @@ uint32_t change_configured(struct supervisor *supervisor, uint32_t client,
 }
 
 int change_set(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
-               const char *by, change_done *done, void *context)
+               const struct change_asker *asker)
 {
     struct session *session = clients_find_attached(supervisor, client);
     if (supervisor->reload)
         return -EBUSY;
-    return session ? session_limits_set(session, change, by, done, context) : -ENOENT;
+    return session ? session_limits_set(session, change, asker) : -ENOENT;
 }
 
 int change_put_back(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
-                    const char *by, change_done *done, void *context)
+                    const struct change_asker *asker)
 {
     struct session *session = clients_find_attached(supervisor, client);
-    return session ? session_limits_put_back(session, change, by, done, context) : -ENOENT;
+    return session ? session_limits_put_back(session, change, asker) : -ENOENT;
 }
 
 int change_schedule(struct supervisor *supervisor, uint32_t device, const struct schedule *to,
-                    unsigned parts, const char *by, change_done *done, void *context)
+                    unsigned parts, const struct change_asker *asker)
 {
     if (device >= supervisor->server.device_count)
         return -ENOENT;
     if (supervisor->reload)
         return -EBUSY;
-    return device_schedule_set(&supervisor->server.devices[device], to, parts, by, done, context);
+    return device_schedule_set(&supervisor->server.devices[device], to, parts, asker);
 }

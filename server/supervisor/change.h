@@ -37,8 +37,7 @@ uint32_t change_configured(struct supervisor *supervisor, uint32_t client,
 
 /*
  * Changes the grant of an attached client that change_check allows, while it works. A memory limit
- * below what is in use takes nothing away; it refuses further allocations. by names the asker, for
- * the log.
+ * below what is in use takes nothing away; it refuses further allocations.
  *
  * Returns 1 if the change is made. Returns 0 if the worker has to be asked: done is then called
  * exactly once, from the loop and never before this function returns. Returns -ENOENT, -EBUSY (a
@@ -46,18 +45,18 @@ uint32_t change_configured(struct supervisor *supervisor, uint32_t client,
  * -errno: done is not called, and nothing has changed.
  */
 int change_set(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
-               const char *by, change_done *done, void *context);
+               const struct change_asker *asker);
 
 /*
  * Like change_set, to undo changes of which one was refused. To be called from within the `done` of
  * the last of them: then a reload that began meanwhile waits for this change too.
  */
 int change_put_back(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
-                    const char *by, change_done *done, void *context);
+                    const struct change_asker *asker);
 
 /*
  * Changes how the clients of a device share it: the parts (bits of enum schedule_part) of `to`.
- * Changes of one device are carried out in order. by names the asker, for the log.
+ * Changes of one device are carried out in order.
  *
  * Returns 1 if the change is made, as when there is no worker now: its successor is told before any
  * client. Returns 0 if the worker is asked: done is then called exactly once, from the loop and
@@ -69,6 +68,6 @@ int change_put_back(struct supervisor *supervisor, uint32_t client, const struct
  * stay whatever becomes of the other parts. -EBUSY leaves them alone too.
  */
 int change_schedule(struct supervisor *supervisor, uint32_t device, const struct schedule *to,
-                    unsigned parts, const char *by, change_done *done, void *context);
+                    unsigned parts, const struct change_asker *asker);
 
 #endif

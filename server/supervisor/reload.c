@@ -81,13 +81,14 @@ static int move_make(void *context, const struct transaction_move *move, bool ba
     if (move->subject == TRANSACTION_DEVICE)
         return device_schedule_set(&reload->supervisor->server.devices[move->number],
                                    back ? &move->device.back : &move->device.to, move->device.parts,
-                                   reload->asker.by, done, of_done);
+                                   &(struct change_asker){reload->asker.by, done, of_done});
     struct session *session = client_find(reload, move->number);
     if (!session)
         return 1;
     /* take_effect logs once what a client has in the end. */
-    return back ? session_limits_put_back(session, &move->client.back, "", done, of_done)
-                : session_limits_set(session, &move->client.to, "", done, of_done);
+    const struct change_asker silent = {"", done, of_done};
+    return back ? session_limits_put_back(session, &move->client.back, &silent)
+                : session_limits_set(session, &move->client.to, &silent);
 }
 
 static bool account_refuse(const struct reload *reload, const struct account_move *move,

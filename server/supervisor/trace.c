@@ -18,7 +18,7 @@ static void note_clients(const struct supervisor *supervisor, const struct devic
 }
 
 uint32_t trace_start(struct supervisor *supervisor, uint32_t index, uint64_t milliseconds,
-                     const char *by, trace_done *done, void *context, struct error *why)
+                     const struct trace_asker *asker, struct error *why)
 {
     if (index >= supervisor->server.device_count) {
         return error_set(why, MESSAGE(trace_gpu_unknown), index, supervisor->server.device_count);
@@ -26,7 +26,7 @@ uint32_t trace_start(struct supervisor *supervisor, uint32_t index, uint64_t mil
     struct device *device = &supervisor->server.devices[index];
     uint32_t error = tracing_check(device, why);
     if (!error)
-        error = tracing_start(device, milliseconds, by, done, context, why);
+        error = tracing_start(device, milliseconds, asker, why);
     if (!error)
         note_clients(supervisor, device);
     return error;

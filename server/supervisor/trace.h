@@ -14,14 +14,13 @@
 struct supervisor;
 
 /*
- * Traces a device for this time, at most PROTO_TRACE_SECONDS_MAX seconds. by names the asker, for
- * the log. Returns 0: done is then called exactly once, from the loop and never before this
- * function returns, unless the trace is abandoned. Returns an error number with a sentence in why
- * if there is no such device, no worker or no memory, or if the device is being traced: done is not
- * called then.
+ * Traces a device for this time, at most PROTO_TRACE_SECONDS_MAX seconds. Returns 0: done is then
+ * called exactly once, from the loop and never before this function returns, unless the trace is
+ * abandoned. Returns an error number with a sentence in why if there is no such device, no worker
+ * or no memory, or if the device is being traced: done is not called then.
  */
 uint32_t trace_start(struct supervisor *supervisor, uint32_t device, uint64_t milliseconds,
-                     const char *by, trace_done *done, void *context, struct error *why);
+                     const struct trace_asker *asker, struct error *why);
 
 /* Ends early the trace that was started with this context. done is called as usual, and
  * trace->trouble says that the trace was cut short. Does nothing if there is no such trace. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* change_done: how an administrator or a reload is told that a change has ended. */
+/* change_done: the asker of a change, and how an administrator or a reload is told that it has
+ * ended. */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_CHANGE_DONE_H
 #define GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_CHANGE_DONE_H
 
@@ -13,5 +14,12 @@
  * loop. Loop thread.
  */
 typedef void change_done(void *context, uint32_t number, uint32_t error, const char *text);
+
+/* Read during the call alone that gets it. */
+struct change_asker {
+    const char *by; /* for the log; "": of a client nothing is logged */
+    change_done *done;
+    void *context;
+};
 
 #endif

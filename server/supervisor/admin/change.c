@@ -92,14 +92,13 @@ static int move_make(void *context, const struct transaction_move *move, bool ba
 {
     struct change_work *pending = context;
     struct supervisor *supervisor = pending->work.admin->supervisor;
+    const struct change_asker asker = {pending->by, done, of_done};
     if (move->subject == TRANSACTION_DEVICE)
         return change_schedule(supervisor, move->number,
                                back ? &move->device.back : &move->device.to, move->device.parts,
-                               pending->by, done, of_done);
-    return back
-               ? change_put_back(supervisor, move->number, &move->client.back, pending->by, done,
-                                 of_done)
-               : change_set(supervisor, move->number, &move->client.to, pending->by, done, of_done);
+                               &asker);
+    return back ? change_put_back(supervisor, move->number, &move->client.back, &asker)
+                : change_set(supervisor, move->number, &move->client.to, &asker);
 }
 
 static void refuse_schedule(uint32_t gpu, int result, uint32_t error, const char *text,

@@ -169,8 +169,8 @@ static uint32_t carry_out(struct supervisor *supervisor, const struct admin_requ
     struct schedule to = request->schedule;
     view_device(supervisor, request->number, &view);
     schedule_merge(&to, &view.configured, request->back);
-    int result =
-        change_schedule(supervisor, request->number, &to, request->parts, by, no_worker, NULL);
+    int result = change_schedule(supervisor, request->number, &to, request->parts,
+                                 &(struct change_asker){by, no_worker, NULL});
     return result < 0 ? error_set(why, MESSAGE(request_failed), strerror(-result)) : 0;
 }
 

@@ -84,8 +84,8 @@ void admin_trace(struct admin_peer *peer, const struct admin_request *request)
                                               .left = give_up,
                                               .free = tracing_free},
                                      .memory = -1};
-    uint32_t error = trace_start(supervisor, request->gpu, request->milliseconds,
-                                 admin_peer_name(peer, by), on_traced, tracing, &why);
+    const struct trace_asker asker = {admin_peer_name(peer, by), on_traced, tracing};
+    uint32_t error = trace_start(supervisor, request->gpu, request->milliseconds, &asker, &why);
     if (error) {
         free(tracing);
         admin_peer_refuse(peer, error, "%s", why.text);

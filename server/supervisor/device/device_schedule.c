@@ -84,8 +84,8 @@ static struct schedule schedule_to_tell(const struct device *device,
     return told;
 }
 
-static int schedule_ask(struct device *device, const struct schedule *schedule, const char *by,
-                        change_done *done, void *context)
+static int schedule_ask(struct device *device, const struct schedule *schedule,
+                        const struct change_asker *asker)
 {
     struct schedule told = schedule_to_tell(device, schedule);
     struct proto_worker_schedule body = schedule_message(&told);
@@ -94,8 +94,8 @@ static int schedule_ask(struct device *device, const struct schedule *schedule, 
     if (!scheduling)
         return -ENOMEM;
     *scheduling = (struct scheduling){
-        .device = device, .schedule = *schedule, .done = done, .context = context};
-    snprintf(scheduling->by, sizeof scheduling->by, "%s", by);
+        .device = device, .schedule = *schedule, .done = asker->done, .context = asker->context};
+    snprintf(scheduling->by, sizeof scheduling->by, "%s", asker->by);
     struct channel_packet request = {.opcode = PROTO_WORKER_SCHEDULE, .body = &body};
     int result = device_request(device, &request, schedule_answered, scheduling);
     if (result < 0) {
@@ -110,18 +110,18 @@ static int schedule_ask(struct device *device, const struct schedule *schedule, 
 int device_schedule_tell(struct device *device, change_done *done, void *context)
 {
     struct schedule wanted = schedule_latest(device);
-    return schedule_ask(device, &wanted, "", done, context);
+    return schedule_ask(device, &wanted, &(struct change_asker){"", done, context});
 }
 
 void device_schedule_begin(struct device *device)
 {
-    int result = schedule_ask(device, &device->schedule, "", NULL, NULL);
+    int result = schedule_ask(device, &device->schedule, &(struct change_asker){.by = ""});
     if (result < 0)
         schedule_first_refused(device, strerror(-result));
 }
 
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
-                        const char *by, change_done *done, void *context)
+                        const struct change_asker *asker)
 {
     /* The worker may not have answered the change before this one. The parts that this change
      * leaves alone are as that change leaves them. */
@@ -131,12 +131,12 @@ int device_schedule_set(struct device *device, const struct schedule *to, unsign
     schedule_merge(&wanted, &watched, SCHEDULE_SUPERVISOR);
     schedule_merge(&wanted, to, parts);
     if (device->state != DEVICE_READY) {
-        schedule_take(device, &wanted, by);
+        schedule_take(device, &wanted, asker->by);
         return 1;
     }
     /* A worker that does not answer can't be asked about its watchdog. */
-    schedule_take(device, &watched, by);
+    schedule_take(device, &watched, asker->by);
     if (!(parts & ~(unsigned)SCHEDULE_SUPERVISOR))
         return 1;
-    return schedule_ask(device, &wanted, by, done, context);
+    return schedule_ask(device, &wanted, asker);
 }

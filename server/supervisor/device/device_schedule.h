@@ -22,6 +22,6 @@ int device_schedule_tell(struct device *device, change_done *done, void *context
 /* Changes parts of the schedule; results and done as for change_schedule. The supervisor's parts
  * are in force at once, whatever the worker answers about the others. */
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
-                        const char *by, change_done *done, void *context);
+                        const struct change_asker *asker);
 
 #endif

@@ -288,8 +288,8 @@ uint32_t tracing_check(const struct device *device, struct error *why)
     return error_set(why, MESSAGE(trace_ending), device->index, device->tracing->by);
 }
 
-uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char *by,
-                       trace_done *done, void *context, struct error *why)
+uint32_t tracing_start(struct device *device, uint64_t milliseconds,
+                       const struct trace_asker *asker, struct error *why)
 {
     struct tracing *tracing = calloc(1, sizeof *tracing);
     int result = tracing ? job_client_open(&tracing->jobs, device->jobs, getuid()) : -ENOMEM;
@@ -305,14 +305,14 @@ uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char 
     tracing->filling = true;
     tracing->milliseconds = milliseconds;
     tracing->ends = clock_now() + milliseconds * UNITS_MS;
-    snprintf(tracing->by, sizeof tracing->by, "%s", by);
+    snprintf(tracing->by, sizeof tracing->by, "%s", asker->by);
     uv_timer_init(device->loop, &tracing->timer);
     tracing->timer.data = tracing;
     device->tracing = tracing;
     tracing->outstanding = 1;
     job_start(&tracing->job, &tracing->jobs, memory_fill, memory_filled);
-    tracing->done = done;
-    tracing->context = context;
+    tracing->done = asker->done;
+    tracing->context = asker->context;
     uv_timer_start(&tracing->timer, on_time, ANSWER_TIMEOUT_MS, 0);
     return 0;
 }

@@ -42,17 +42,23 @@ struct trace {
  * over when this is called. Its memory is not freed before control returns to the loop. */
 typedef void trace_done(void *context, uint32_t error, const char *text, const struct trace *trace);
 
+/* Read during the call alone that gets it. */
+struct trace_asker {
+    const char *by; /* for the log */
+    trace_done *done;
+    void *context;
+};
+
 /* Whether a trace of the device could be started now: 0, or an error number that *why explains. */
 uint32_t tracing_check(const struct device *device, struct error *why);
 
 /*
- * Traces a device that tracing_check allows, for this time, and sets device->tracing. by names the
- * asker, for the log. Returns 0: done is then called exactly once, from the loop and never before
- * this function returns, unless the trace is abandoned. Returns an error number that *why explains:
- * done is not called then.
+ * Traces a device that tracing_check allows, for this time, and sets device->tracing. Returns 0:
+ * done is then called exactly once, from the loop and never before this function returns, unless
+ * the trace is abandoned. Returns an error number that *why explains: done is not called then.
  */
-uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char *by,
-                       trace_done *done, void *context, struct error *why);
+uint32_t tracing_start(struct device *device, uint64_t milliseconds,
+                       const struct trace_asker *asker, struct error *why);
 
 /* Notes a client that has the device from now on. tracing: the device's, or NULL. */
 void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pid_t pid, uid_t uid);

@@ -273,8 +273,8 @@ static void worker_answered(void *context, const struct worker_answer *answer)
 /* Asks the worker for a change whose guarantees are taken already. change: in bytes. accounts: in
  * which the client counts from now on; NULL: those that it has. */
 static int ask_limits(struct session *session, const struct allowance *change,
-                      const struct client_accounts *accounts, uint32_t number, const char *by,
-                      change_done *done, void *context)
+                      const struct client_accounts *accounts, uint32_t number,
+                      const struct change_asker *asker)
 {
     struct limits_change *pending = calloc(1, sizeof *pending);
     struct request *request = pending ? request_make_own(session) : NULL;
@@ -286,10 +286,10 @@ static int ask_limits(struct session *session, const struct allowance *change,
     *pending = (struct limits_change){.session = session,
                                       .request = request,
                                       .change = *change,
-                                      .done = done,
-                                      .context = context,
+                                      .done = asker->done,
+                                      .context = asker->context,
                                       .number = number};
-    snprintf(pending->by, sizeof pending->by, "%s", by);
+    snprintf(pending->by, sizeof pending->by, "%s", asker->by);
     struct allowance wanted = allowance_wanted(session, change);
     pending->asked = allowance_of_worker(&wanted);
     struct proto_worker_limits body = {.allowance = allowance_to_wire(&wanted)};
@@ -308,36 +308,37 @@ static int ask_limits(struct session *session, const struct allowance *change,
 }
 
 /* Makes a change whose guarantees are taken already. change: in bytes. */
-static int change_limits(struct session *session, const struct allowance *change, const char *by,
-                         change_done *done, void *context)
+static int change_limits(struct session *session, const struct allowance *change,
+                         const struct change_asker *asker)
 {
     if (!concerns_worker(change)) {
         set_memory(session, change);
-        if (*by)
-            session_limits_log(session, by);
+        if (*asker->by)
+            session_limits_log(session, asker->by);
         return 1;
     }
-    return ask_limits(session, change, NULL, session->number, by, done, context);
+    return ask_limits(session, change, NULL, session->number, asker);
 }
 
 int session_limits_move(struct session *session, const struct client_accounts *accounts,
                         uint32_t number, change_done *done, void *context)
 {
-    return ask_limits(session, &allowance_none, accounts, number, "", done, context);
+    return ask_limits(session, &allowance_none, accounts, number,
+                      &(struct change_asker){"", done, context});
 }
 
-int session_limits_set(struct session *session, const struct allowance *change, const char *by,
-                       change_done *done, void *context)
+int session_limits_set(struct session *session, const struct allowance *change,
+                       const struct change_asker *asker)
 {
     struct error unused;
     struct allowance bytes = change_in_bytes(session, change);
     if (take_guarantees(session, &bytes, &unused))
         return -ENOSPC;
-    return change_limits(session, &bytes, by, done, context);
+    return change_limits(session, &bytes, asker);
 }
 
-int session_limits_put_back(struct session *session, const struct allowance *change, const char *by,
-                            change_done *done, void *context)
+int session_limits_put_back(struct session *session, const struct allowance *change,
+                            const struct change_asker *asker)
 {
     struct allowance back = change_in_bytes(session, change);
     const struct allowance more = guarantees_with(session, &back);
@@ -346,5 +347,5 @@ int session_limits_put_back(struct session *session, const struct allowance *cha
         ACCOUNT_FOR_EACH (i)
             back.of[i].request = ALLOWANCE_UNSET;
     }
-    return change_limits(session, &back, by, done, context);
+    return change_limits(session, &back, asker);
 }

@@ -28,15 +28,13 @@ bool session_limits_change_empty(const struct allowance *change);
 uint32_t session_limits_check(struct session *session, const struct allowance *change,
                               struct error *why);
 
-/* Changes what the client is granted. by: for the log; "" logs nothing. Results and done as for
- * change_set. */
-int session_limits_set(struct session *session, const struct allowance *change, const char *by,
-                       change_done *done, void *context);
+/* Changes what the client is granted. Results and done as for change_set. */
+int session_limits_set(struct session *session, const struct allowance *change,
+                       const struct change_asker *asker);
 
-/* Puts back what the client was granted a moment ago. by: likewise. Results and done as for
- * change_put_back. */
-int session_limits_put_back(struct session *session, const struct allowance *change, const char *by,
-                            change_done *done, void *context);
+/* Puts back what the client was granted a moment ago. Results and done as for change_put_back. */
+int session_limits_put_back(struct session *session, const struct allowance *change,
+                            const struct change_asker *asker);
 
 /* Has the client count in these accounts, with the limits that it has; session->counts_in does not
  * change. Results and done as for change_set, but that done is told `number`. */

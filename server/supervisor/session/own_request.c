@@ -245,8 +245,8 @@ static void change_some(const struct own_request *to, bool by_worker, bool rise)
     }
     if (session_limits_change_empty(&change))
         return;
-    int result =
-        session_limits_set(session, &change, by, rise ? request_risen : request_lowered, session);
+    const struct change_asker asker = {by, rise ? request_risen : request_lowered, session};
+    int result = session_limits_set(session, &change, &asker);
     if (result < 0 && !rise)
         log_warning(MESSAGE_TEXT(log_own_request_stays), session->number, strerror(-result));
     else if (result > 0 && !rise)

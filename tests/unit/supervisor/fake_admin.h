@@ -213,9 +213,9 @@ uint32_t change_configured(struct supervisor *self, uint32_t client, struct allo
 }
 
 int change_set(struct supervisor *self, uint32_t client, const struct allowance *change,
-               const char *by, change_done *done, void *context)
+               const struct change_asker *asker)
 {
-    snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
+    snprintf(self->killed_by, sizeof self->killed_by, "%s", asker->by);
     for (uint32_t i = 0; i < self->client_count; i++)
         if (self->clients[i].number == client && change->priority != ALLOWANCE_UNSET)
             self->clients[i].granted.priority = change->priority;
@@ -229,29 +229,29 @@ int change_set(struct supervisor *self, uint32_t client, const struct allowance 
     assert_true(self->setting_count < 16);
     self->setting[self->setting_count].change = *change;
     self->setting[self->setting_count].client = client;
-    self->setting[self->setting_count].done = done;
-    self->setting[self->setting_count++].context = context;
+    self->setting[self->setting_count].done = asker->done;
+    self->setting[self->setting_count++].context = asker->context;
     return 0;
 }
 
 int change_put_back(struct supervisor *self, uint32_t client, const struct allowance *change,
-                    const char *by, change_done *done, void *context)
+                    const struct change_asker *asker)
 {
-    return change_set(self, client, change, by, done, context);
+    return change_set(self, client, change, asker);
 }
 
 int change_schedule(struct supervisor *self, uint32_t device, const struct schedule *to,
-                    unsigned parts, const char *by, change_done *done, void *context)
+                    unsigned parts, const struct change_asker *asker)
 {
-    snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
+    snprintf(self->killed_by, sizeof self->killed_by, "%s", asker->by);
     self->parts = parts;
     if (device == 1) { /* has no worker */
         schedule_merge(&self->schedule, to, parts);
         return 1;
     }
     assert_int_equal(device, 0);
-    self->scheduled = done;
-    self->scheduled_context = context;
+    self->scheduled = asker->done;
+    self->scheduled_context = asker->context;
     schedule_merge(&self->schedule, to, parts);
     return 0;
 }
@@ -331,15 +331,15 @@ int view_usage(struct supervisor *self, uint32_t client,
 }
 
 uint32_t trace_start(struct supervisor *self, uint32_t device, uint64_t milliseconds,
-                     const char *by, trace_done *done, void *context, struct error *why)
+                     const struct trace_asker *asker, struct error *why)
 {
     if (self->trace.done) {
-        return error_set(why, PROTO_ERROR_TOO_MANY_OBJECTS, "being traced for %s", by);
+        return error_set(why, PROTO_ERROR_TOO_MANY_OBJECTS, "being traced for %s", asker->by);
     }
     self->trace.device = device;
     self->trace.milliseconds = milliseconds;
-    self->trace.done = done;
-    self->trace.context = context;
+    self->trace.done = asker->done;
+    self->trace.context = asker->context;
     return 0;
 }
 

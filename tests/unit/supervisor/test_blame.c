@@ -462,8 +462,9 @@ static void a_change_of_the_schedule_waits_for_the_end_of_it(void **state)
     strict.mode = PROTO_MODE_STRICT;
     begin();
     fault(PROTO_ERROR_ILLEGAL_ADDRESS, 3);
-    assert_int_equal(
-        device_schedule_set(the_device(), &strict, SCHEDULE_MODE, "a test", changed, NULL), 0);
+    assert_int_equal(device_schedule_set(the_device(), &strict, SCHEDULE_MODE,
+                                         &(struct change_asker){"a test", changed, NULL}),
+                     0);
     fake_settle(&fake);
     assert_int_equal(the_device()->schedule.mode, PROTO_MODE_STRICT);
     assert_true(serves_singly());

@@ -23,7 +23,8 @@ static void take(void *context, uint32_t client, uint32_t error, const char *tex
 
 static int set(uint32_t client, struct allowance change)
 {
-    return change_set(fake.supervisor, client, &change, "a test", take, &told);
+    return change_set(fake.supervisor, client, &change,
+                      &(struct change_asker){"a test", take, &told});
 }
 
 static void refused(uint32_t client, struct allowance change, uint32_t error, const char *word)
@@ -328,12 +329,13 @@ static void changes_are_undone_before_a_reload_goes_on(void **state)
     assert_int_equal(reload_file(fake.supervisor, false, reloaded, &over, &why), 0);
     FAKE_WAIT(&fake, fake.supervisor->reload);
     assert_int_equal(set(attached.client, change), -EBUSY);
-    assert_int_equal(
-        change_schedule(fake.supervisor, 0, &(struct schedule){0}, 1, "a test", take, &told),
-        -EBUSY);
+    assert_int_equal(change_schedule(fake.supervisor, 0, &(struct schedule){0}, 1,
+                                     &(struct change_asker){"a test", take, &told}),
+                     -EBUSY);
     change.priority = 0;
-    assert_int_equal(
-        change_put_back(fake.supervisor, attached.client, &change, "a test", take, &told), 0);
+    assert_int_equal(change_put_back(fake.supervisor, attached.client, &change,
+                                     &(struct change_asker){"a test", take, &told}),
+                     0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     fake_answer(&fake.worker[0], &fake.worker[0].message);
     FAKE_WAIT(&fake, told.calls == 1);

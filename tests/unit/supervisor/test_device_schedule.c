@@ -26,7 +26,8 @@ static const struct schedule fair = {
 
 static int set(uint32_t device, unsigned parts)
 {
-    return change_schedule(fake.supervisor, device, &fair, parts, "a test", take, &told);
+    return change_schedule(fake.supervisor, device, &fair, parts,
+                           &(struct change_asker){"a test", take, &told});
 }
 
 static struct schedule in_force(uint32_t device)

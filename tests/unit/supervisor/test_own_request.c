@@ -145,8 +145,8 @@ static void a_request_of_a_rule_or_an_administrator_stays(void **state)
     change.time.request = 3500;
     allowance_attribute(&change, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
     struct fake_reload done = {0};
-    assert_int_equal(change_set(fake.supervisor, fake_session(&fake, 1)->number, &change, "a test",
-                                change_over, &done),
+    assert_int_equal(change_set(fake.supervisor, fake_session(&fake, 1)->number, &change,
+                                &(struct change_asker){"a test", change_over, &done}),
                      0);
     FAKE_WAIT(&fake, done.over);
     int third = greeted(5003);

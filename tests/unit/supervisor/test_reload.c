@@ -114,7 +114,9 @@ static void set_request(uint32_t client, uint32_t request)
     struct allowance change = allowance_none;
     bool done = false;
     change.threads.request = request;
-    assert_int_equal(change_set(fake.supervisor, client, &change, "a test", told, &done), 0);
+    assert_int_equal(
+        change_set(fake.supervisor, client, &change, &(struct change_asker){"a test", told, &done}),
+        0);
     FAKE_WAIT(&fake, done);
 }
 
@@ -262,11 +264,13 @@ static void a_client_that_attaches_after_a_refusal_has_the_old_grant(void **stat
     struct error why;
     change.priority = 1;
     assert_int_equal(change_check(fake.supervisor, 1, &change, &why), PROTO_ERROR_NOT_READY);
-    assert_int_equal(change_set(fake.supervisor, 1, &change, "a test", told, NULL), -EBUSY);
-    struct schedule schedule = schedule_default();
     assert_int_equal(
-        change_schedule(fake.supervisor, 0, &schedule, SCHEDULE_MODE, "a test", told, NULL),
+        change_set(fake.supervisor, 1, &change, &(struct change_asker){"a test", told, NULL}),
         -EBUSY);
+    struct schedule schedule = schedule_default();
+    assert_int_equal(change_schedule(fake.supervisor, 0, &schedule, SCHEDULE_MODE,
+                                     &(struct change_asker){"a test", told, NULL}),
+                     -EBUSY);
     struct fake_reload second;
     assert_int_equal(fake_reload_begin(&fake, "", &second), -1);
     assert_non_null(strstr(second.text, "another reload is under way"));
@@ -570,7 +574,9 @@ static void a_refusal_names_what_set_the_limit_that_binds(void **state)
     struct allowance change = allowance_none;
     change.memory.limit = 10 * MIB;
     allowance_attribute(&change, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
-    assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
+    assert_int_equal(
+        change_set(fake.supervisor, number, &change, &(struct change_asker){"a test", NULL, NULL}),
+        1);
     expect_remedy(fd, "gpusharectl");
     close(fd);
     end();

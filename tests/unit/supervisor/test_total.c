@@ -572,14 +572,20 @@ static void a_total_below_a_guarantee_leaves_it(void **state)
     struct allowance change = allowance_none;
     uint32_t number = fake_first(&fake)->number;
     change.memory.request = 15 * MIB;
-    assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
+    assert_int_equal(
+        change_set(fake.supervisor, number, &change, &(struct change_asker){"a test", NULL, NULL}),
+        1);
     guaranteed(0, 15 * MIB);
     change.memory.request = 20 * MIB;
-    assert_int_equal(change_put_back(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
+    assert_int_equal(change_put_back(fake.supervisor, number, &change,
+                                     &(struct change_asker){"a test", NULL, NULL}),
+                     1);
     guaranteed(0, 20 * MIB);
     /* Asking for as much anew is another matter. */
     change.memory.request = 21 * MIB;
-    assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), -ENOSPC);
+    assert_int_equal(
+        change_set(fake.supervisor, number, &change, &(struct change_asker){"a test", NULL, NULL}),
+        -ENOSPC);
     /* Both kinds at once, the second of which does not fit. */
     struct error why;
     struct session *session = fake_first(&fake);

@@ -45,7 +45,8 @@ static void take(void *context, uint32_t error, const char *text, const struct t
 
 static uint32_t ask(uint32_t device, uint64_t milliseconds, struct error *why)
 {
-    return trace_start(fake.supervisor, device, milliseconds, "a test", take, &told[device], why);
+    return trace_start(fake.supervisor, device, milliseconds,
+                       &(struct trace_asker){"a test", take, &told[device]}, why);
 }
 
 static void begin(uint32_t devices)
