@@ -21,9 +21,9 @@ import generate  # pylint: disable=wrong-import-position
 TOTALS = ("total", "total of shares")
 SHARES = ("threads", "time")
 LAYOUT_WORDS = {"share_range": "percent", "size_range": "bytes"}
-# The resources of which the supervisor keeps account, with totals: whether each device has its own, and how an amount is
+# The resources of which the supervisor has quotas, with totals: whether each device has its own, and how an amount is
 # written. A worker enforces the others.
-ACCOUNTS = {"memory": (True, "amount"), "host_memory": (False, "size")}
+QUOTAS = {"memory": (True, "amount"), "host_memory": (False, "size")}
 # How each kind of schema speaks of a resource, its request and its limit; None: of those not named, whose own words are
 # the protocol's.
 GUARANTEED = "guaranteed: nobody else can have it; 0: nothing is"
@@ -85,7 +85,7 @@ def row_shown(resource, old, words, suffix):
     beside = {key: value for key, value in old.get("properties", {}).items() if key not in ("request", "limit", "used_bytes")}
     members = {"request": {"$ref": f"#/$defs/{word}_bound{suffix}", "description": of_request},
                "limit": {"$ref": f"#/$defs/{word}_bound{suffix}", "description": of_limit}, **beside}
-    if name in ACCOUNTS and not suffix:
+    if name in QUOTAS and not suffix:
         members["used_bytes"] = {"type": "integer", "description": "charged; above the limit where that was lowered", "minimum": 0}
     return closed(members, of_all or text, required=list(members))
 
@@ -99,7 +99,7 @@ def row_asked(resource):
 
 def row_configured(resource):
     name, word, text = resource
-    form = ACCOUNTS[name][1] if name in ACCOUNTS else "share" if word == "percent" else "size"
+    form = QUOTAS[name][1] if name in QUOTAS else "share" if word == "percent" else "size"
     return closed({"request": {"$ref": f"#/$defs/{form}_request"}, "limit": {"$ref": f"#/$defs/{form}"}},
                   CONFIGURED.get(name, text))
 
@@ -126,36 +126,36 @@ def share_shown(name):
 
 
 def total_shown(name):
-    if name not in ACCOUNTS:
+    if name not in QUOTAS:
         return share_shown(name)
     members = {"limit_bytes": {"type": ["integer", "null"], "description": "most that they may have; null: no limit", "minimum": 0},
                "used_bytes": {"type": "integer", "description": "in use by them, or guaranteed to them", "minimum": 0},
                "limited_by": {"enum": ["configuration", "administrator", None],
                               "description": "who said so: the configuration, or a set since; null: no limit"},
                "saved": SAVED}
-    if not ACCOUNTS[name][0]:
+    if not QUOTAS[name][0]:
         return closed(members, SHOWN[name][0], required=list(members))
     members = {"gpu": {"type": "integer", "description": "index of the device", "minimum": 0, "maximum": 4294967295}, **members}
     return {"type": "array", "description": "of each device", "items": closed(members, "one device", required=list(members))}
 
 
 def total_asked(name):
-    if name not in ACCOUNTS:
+    if name not in QUOTAS:
         said = "\"25%\" or \"0.25\"; \"configured\": as the configuration says"
         return closed({"request": {"type": "string", "description": f"guaranteed to them together: {said}"},
                        "limit": {"type": "string", "description": f"what they never exceed together: {said}"}},
                       ASKED[name][0], minProperties=1)
-    text = "of each device: \"4G\" or a share of it" if ACCOUNTS[name][0] else ASKED[name][0]
+    text = "of each device: \"4G\" or a share of it" if QUOTAS[name][0] else ASKED[name][0]
     return closed({"limit": {"type": "string",
                              "description": "what new allocations may not exceed; \"configured\": as the configuration says"}},
                   text, required=["limit"])
 
 
 def total_configured(name):
-    if name not in ACCOUNTS:
+    if name not in QUOTAS:
         return {"$ref": f"#/$defs/{name}"}
-    text = "of each GPU" if ACCOUNTS[name][0] else CONFIGURED[name]
-    return {"type": "object", "description": text, "properties": {"limit": {"$ref": f"#/$defs/{ACCOUNTS[name][1]}"}},
+    text = "of each GPU" if QUOTAS[name][0] else CONFIGURED[name]
+    return {"type": "object", "description": text, "properties": {"limit": {"$ref": f"#/$defs/{QUOTAS[name][1]}"}},
             "additionalProperties": False}
 
 
@@ -263,7 +263,7 @@ def fill_rows(node, found, single, rows):
             for scalar in single:
                 made.update({name: described(part, properties.get(name, {})) for name, part in rows[2](scalar).items()})
         else:
-            made = {name: rows[1](name) for name, _, _ in found if name in SHARES or (kind == "total" and name in ACCOUNTS)}
+            made = {name: rows[1](name) for name, _, _ in found if name in SHARES or (kind == "total" and name in QUOTAS)}
         node["properties"] = {name: made.get(name) or properties[name] for name in merged(properties, made)}
         if set(made) & set(node.get("required", ())):
             node["required"] = merged(node["required"], made)

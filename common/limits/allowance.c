@@ -45,8 +45,8 @@ static const struct allowance_resource resources[RESOURCES] = {
                          .heading = "MEMORY",
                          .unit = DIALECT_BYTES,
                          .of_device = true,
-                         .account = "device memory limit of this client",
-                         .whole_account = "device memory of all clients together",
+                         .quota = "device memory limit of this client",
+                         .whole_quota = "device memory of all clients together",
                          .has_total = true,
                          .divided = true,
                          .parse = dialect_parse_amount},
@@ -60,8 +60,8 @@ static const struct allowance_resource resources[RESOURCES] = {
                               .phrase = "pinned host memory",
                               .heading = "HOST",
                               .unit = DIALECT_BYTES,
-                              .account = "pinned host memory limit of this client",
-                              .whole_account =
+                              .quota = "pinned host memory limit of this client",
+                              .whole_quota =
                                   "pinned host memory limit of the server (--host-memory-total)",
                               .has_total = true,
                               .parse = dialect_parse_size},
@@ -166,7 +166,7 @@ const char *allowance_names(bool totals, const char *before, const char *after, 
     return join_names(names, count, before, after, last, text);
 }
 
-enum resource allowance_account_from(enum resource resource)
+enum resource allowance_quota_from(enum resource resource)
 {
     while (resource < RESOURCES && resources[resource].by_worker)
         resource++;

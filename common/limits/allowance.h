@@ -104,10 +104,10 @@ struct allowance_resource {
     const char *phrase;     /* the name within a sentence */
     const char *heading;    /* the name above a column */
     enum dialect_unit unit; /* of the amounts in `of` */
-    bool by_worker;         /* the worker enforces it; the supervisor keeps account of the others */
-    bool of_device;         /* of an account: each device has its own; else the server has one */
-    /* Names within a sentence, of an account: a client's, and that of all clients. */
-    const char *account, *whole_account;
+    bool by_worker;         /* the worker enforces it; the supervisor has quotas of the others */
+    bool of_device;         /* of a quota: each device has its own; else the server has one */
+    /* Names within a sentence, of a quota: a client's, and that of all clients. */
+    const char *quota, *whole_quota;
     /* A user or a group can have a limit for the total of its clients; where by_worker, a request
      * too. */
     bool has_total;
@@ -176,14 +176,13 @@ const char *allowance_names(bool totals, const char *before, const char *after, 
 const char *allowance_scalar_names(const char *before, const char *after, const char *last,
                                    char text[ALLOWANCE_NAMES]);
 
-/* The next resource, from this one on, of which the supervisor keeps account; RESOURCES: none. All
+/* The next resource, from this one on, of which the supervisor has quotas; RESOURCES: none. All
  * of them are memory within clients' windows of addresses. */
-enum resource allowance_account_from(enum resource resource);
+enum resource allowance_quota_from(enum resource resource);
 
-/* Visits each of them: ACCOUNT_FOR_EACH (i) statement, where i is new. */
-#define ACCOUNT_FOR_EACH(i)                                                                        \
-    for (enum resource i = allowance_account_from(0); i < RESOURCES;                               \
-         i = allowance_account_from(i + 1))
+/* Visits each of them: QUOTA_FOR_EACH (i) statement, where i is new. */
+#define QUOTA_FOR_EACH(i)                                                                          \
+    for (enum resource i = allowance_quota_from(0); i < RESOURCES; i = allowance_quota_from(i + 1))
 
 /* The resource of this name, or RESOURCES if there is none. */
 enum resource allowance_find(const char *name);

@@ -39,10 +39,10 @@ uint32_t change_configured(struct supervisor *supervisor, uint32_t client,
  * Changes the grant of an attached client that change_check allows, while it works. A memory limit
  * below what is in use takes nothing away; it refuses further allocations.
  *
- * Returns 1 if the change is made. Returns 0 if the worker has to be asked: done is then called
- * exactly once, from the loop and never before this function returns. Returns -ENOENT, -EBUSY (a
- * reload is under way), -ENOSPC (the guarantee does not fit: change_check says why), or another
- * -errno: done is not called, and nothing has changed.
+ * Returns 1 if the change is made. Returns 0 if the worker has to be asked: asker->done is then
+ * called exactly once, from the loop and never before this function returns. Returns -ENOENT,
+ * -EBUSY (a reload is under way), -ENOSPC (the guarantee does not fit: change_check says why), or
+ * another -errno: asker->done is not called, and nothing has changed.
  */
 int change_set(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
                const struct change_asker *asker);
@@ -59,10 +59,10 @@ int change_put_back(struct supervisor *supervisor, uint32_t client, const struct
  * Changes of one device are carried out in order.
  *
  * Returns 1 if the change is made, as when there is no worker now: its successor is told before any
- * client. Returns 0 if the worker is asked: done is then called exactly once, from the loop and
- * never before this function returns; after a refusal everything is as it was. Returns -ENOENT (no
- * such device), -EBUSY (a reload is under way) or another -errno: done is not called, and nothing
- * has changed.
+ * client. Returns 0 if the worker is asked: asker->done is then called exactly once, from the loop
+ * and never before this function returns; after a refusal everything is as it was. Returns -ENOENT
+ * (no such device), -EBUSY (a reload is under way) or another -errno: asker->done is not called,
+ * and nothing has changed.
  *
  * The watchdog's parts are an exception: on a device that exists they are in force at once, and
  * stay whatever becomes of the other parts. -EBUSY leaves them alone too.

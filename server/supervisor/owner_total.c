@@ -24,7 +24,7 @@ static bool is_seen(const struct session *session, const struct account_owner *o
 
 static bool has_accounts(const struct session *session)
 {
-    return session->accounts[RESOURCE_MEMORY].parent != NULL;
+    return session->quotas[RESOURCE_MEMORY].parent != NULL;
 }
 
 /* Whether a client counts in a total. Clients that can't be identified have a total of their
@@ -72,7 +72,7 @@ static void view_memory(const struct supervisor *supervisor, const struct accoun
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (client_counts(session, owner) && (!of_device || session->device->index == device))
-            view->used += quota_claim(&session->accounts[resource]);
+            view->used += quota_claim(&session->quotas[resource]);
 }
 
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,

@@ -208,7 +208,7 @@ static uint64_t wanted_limit(const struct change *change, const struct session *
 {
     uint64_t old = change->old.allowance.of[resource].limit;
     uint64_t new = change->new.allowance.of[resource].limit;
-    return min(value_if_changed(change, old, new, session->accounts[resource].limit),
+    return min(value_if_changed(change, old, new, session->quotas[resource].limit),
                session->window.bytes);
 }
 
@@ -217,7 +217,8 @@ static struct allowance wanted_guarantees(const struct change *change,
                                           const struct session *session, bool falling)
 {
     struct allowance wanted = change->guaranteed;
-    ACCOUNT_FOR_EACH (i) {
+    QUOTA_FOR_EACH(i)
+    {
         const uint64_t old = change->old.allowance.of[i].request;
         const uint64_t new = change->new.allowance.of[i].request;
         const uint64_t now = wanted.of[i].request;
@@ -278,10 +279,10 @@ static void guarantee_as_before(struct reload *reload)
             if (!session)
                 continue;
             struct allowance to = session_quota_guarantees(session);
-            ACCOUNT_FOR_EACH (resource)
-                to.of[resource].request =
-                    rising ? change->guaranteed.of[resource].request
-                           : min(change->guaranteed.of[resource].request, to.of[resource].request);
+            QUOTA_FOR_EACH(resource)
+            to.of[resource].request =
+                rising ? change->guaranteed.of[resource].request
+                       : min(change->guaranteed.of[resource].request, to.of[resource].request);
             session_quota_restore(session, &to);
         }
 }
@@ -295,8 +296,8 @@ static void remember_clients(struct reload *reload)
             continue;
         change->guaranteed = session_quota_guarantees(session);
         change->counted_in = session->counts_in;
-        ACCOUNT_FOR_EACH (resource)
-            change->total_limits[resource] = total_members_limit(session->totals.of[resource]);
+        QUOTA_FOR_EACH(resource)
+        change->total_limits[resource] = total_members_limit(session->totals.of[resource]);
     }
 }
 
@@ -327,10 +328,11 @@ static void limit_memory(struct reload *reload)
         if (!session)
             continue;
         struct allowance *grant = &session->grant.allowance;
-        ACCOUNT_FOR_EACH (resource) {
-            struct quota *account = &session->accounts[resource];
-            account->limit = wanted_limit(change, session, resource);
-            grant->of[resource] = (struct allowance_range){account->guarantee, account->limit};
+        QUOTA_FOR_EACH(resource)
+        {
+            struct quota *quota = &session->quotas[resource];
+            quota->limit = wanted_limit(change, session, resource);
+            grant->of[resource] = (struct allowance_range){quota->guarantee, quota->limit};
         }
         allowance_explain(grant, &change->new.allowance);
     }
@@ -555,8 +557,8 @@ static bool client_differs(const struct change *change, const struct session *se
     bool differs = !allowance_equal(&change->before, &session->grant.allowance) ||
                    before->count != now->count ||
                    memcmp(before->of, now->of, sizeof before->of) != 0;
-    ACCOUNT_FOR_EACH (i)
-        differs |= change->total_limits[i] != total_members_limit(session->totals.of[i]);
+    QUOTA_FOR_EACH(i)
+    differs |= change->total_limits[i] != total_members_limit(session->totals.of[i]);
     return differs;
 }
 

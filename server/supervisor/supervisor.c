@@ -164,11 +164,10 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
         free(supervisor);
         return result;
     }
-    ACCOUNT_FOR_EACH (i)
-        if (!allowance_resource(i)->of_device)
-            quota_open(&supervisor->server.accounts[i], allowance_resource(i)->whole_account, 0,
-                       NULL);
-    supervisor->server.accounts[RESOURCE_HOST_MEMORY].limit = settings->host_total;
+    QUOTA_FOR_EACH(i)
+    if (!allowance_resource(i)->of_device)
+        quota_open(&supervisor->server.quotas[i], allowance_resource(i)->whole_quota, 0, NULL);
+    supervisor->server.quotas[RESOURCE_HOST_MEMORY].limit = settings->host_total;
     quota_open(&supervisor->server.images, "module image memory of the server",
                machine_memory() / IMAGES_PART, NULL);
     session_own_requests_open(&supervisor->server);
@@ -205,10 +204,11 @@ void supervisor_free(struct supervisor *supervisor)
     free(supervisor->saved);
     image_cache_close(&supervisor->server.cache);
     offenders_close(&supervisor->server.offenders);
-    ACCOUNT_FOR_EACH (i) {
-        quota_close(&supervisor->server.accounts[i]);
+    QUOTA_FOR_EACH(i)
+    {
+        quota_close(&supervisor->server.quotas[i]);
         for (uint32_t at = 0; at < supervisor->server.device_count; at++)
-            quota_close(&supervisor->server.devices[at].accounts[i]);
+            quota_close(&supervisor->server.devices[at].quotas[i]);
     }
     quota_close(&supervisor->server.fds);
     quota_close(&supervisor->server.images);

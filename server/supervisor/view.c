@@ -94,7 +94,7 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
         if (session->device != device)
             continue;
         view->clients++;
-        view->memory_charged += session->accounts[RESOURCE_MEMORY].used;
+        view->memory_charged += session->quotas[RESOURCE_MEMORY].used;
         view->partitions += session->state == PROTO_CONNECTION_STATE_ATTACHED &&
                             first_of_partition(supervisor, session);
     }
@@ -127,8 +127,8 @@ static void view_client(const struct session *session, struct client_view *view)
     view->device = session->device->index;
     view->asked = session->wish;
     view->granted = session->grant.allowance;
-    ACCOUNT_FOR_EACH (i)
-        view->charged[i] = session->accounts[i].used;
+    QUOTA_FOR_EACH(i)
+    view->charged[i] = session->quotas[i].used;
     view->multiprocessors = session->worker.multiprocessors;
     view->partitioned = session->worker.partitioned;
     if (session->state == PROTO_CONNECTION_STATE_ATTACHED)
@@ -154,8 +154,8 @@ void view_server(const struct supervisor *supervisor, struct server_view *view)
         .clients_max = supervisor->server.budget.clients,
         .clients_served = supervisor->server.served,
         .clients_refused = supervisor->server.refused,
-        .host_limit = supervisor->server.accounts[RESOURCE_HOST_MEMORY].limit,
-        .host_charged = supervisor->server.accounts[RESOURCE_HOST_MEMORY].used,
+        .host_limit = supervisor->server.quotas[RESOURCE_HOST_MEMORY].limit,
+        .host_charged = supervisor->server.quotas[RESOURCE_HOST_MEMORY].used,
         .fds_limit = supervisor->server.budget.descriptors,
         .images = supervisor->server.cache.images,
         .image_bytes = supervisor->server.cache.bytes,

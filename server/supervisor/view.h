@@ -68,7 +68,7 @@ struct client_view {
     uint32_t device;
     struct allowance asked;      /* by the client itself */
     struct allowance granted;    /* threads before rounding to partitions */
-    uint64_t charged[RESOURCES]; /* to its accounts */
+    uint64_t charged[RESOURCES]; /* to its quotas */
     uint32_t multiprocessors;    /* maximum that it may have */
     bool partitioned;            /* a partition enforces that, not a duty cycle */
     uint32_t fds;                /* descriptors that the server holds for it */

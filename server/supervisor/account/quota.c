@@ -12,7 +12,7 @@ void quota_open(struct quota *quota, const char *name, uint64_t limit, struct qu
     *quota = (struct quota){.name = name, .limit = limit, .parent = parent};
 }
 
-/* The amount that an account takes up in the accounts above it and in its totals. */
+/* The amount that a quota takes up in the quotas above it and in its totals. */
 static uint64_t quota_claim(const struct quota *quota)
 {
     return max(quota->used, quota->guarantee);
@@ -32,7 +32,7 @@ static const struct quota *find_full_above(const struct quota *quota, uint64_t m
     return NULL;
 }
 
-/* The account that lacks room for more of what this one holds, or NULL. Totals are asked first:
+/* The quota that lacks room for more of what this one holds, or NULL. Totals are asked first:
  * they are the nearest to the client, and its user can do something about them. */
 static const struct quota *find_full(const struct quota *quota, uint64_t more)
 {
@@ -48,7 +48,7 @@ static void take_less(struct quota *quota, uint64_t less)
     quota->used -= less;
 }
 
-/* Tells the accounts above and the totals that this account holds more or less. */
+/* Tells the quotas above and the totals that this quota holds more or less. */
 static void charge_carry(struct quota *quota, uint64_t more, uint64_t less)
 {
     for (struct quota_link *link = quota->totals; link; link = link->next) {
@@ -94,7 +94,7 @@ static int culprit_report(const struct quota *full, const struct quota **culprit
     return QUOTA_OVER;
 }
 
-/* How much more the account would hold with this guarantee. */
+/* How much more the quota would hold with this guarantee. */
 static uint64_t more_with(const struct quota *quota, uint64_t amount)
 {
     uint64_t before = quota_claim(quota), after = max(quota->used, amount);

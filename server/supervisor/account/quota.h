@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * quota: accounts of a countable resource, and charges against them.
+ * quota: a limited amount of a countable resource, and charges against it.
  *
  * Charge first, then allocate. The charge is a member of the object that it pays for, so an object
- * that is freed without giving its charge back shows when the account is closed. An account may
+ * that is freed without giving its charge back shows when the quota is closed. A quota may
  * stand under another one (a client's under the server's), and may count in totals besides (those
  * of its user and its groups): all of them must have room.
  *
- * An account's guarantee is held in the accounts above it and in its totals as if it were used. So
- * no other account can have it, and the account's own charges find room for as much.
+ * A quota's guarantee is held in the quotas above it and in its totals as if it were used. So
+ * no other quota can have it, and the quota's own charges find room for as much.
  *
  *   device 100: a is guaranteed 40 and uses 10; b uses 50
  *     the device holds 40 + 50; b can have 10 more, a 40 more
@@ -23,18 +23,18 @@
 
 struct quota;
 
-/* Membership of an account in a total. It belongs to the caller of quota_join. */
+/* Membership of a quota in a total. It belongs to the caller of quota_join. */
 struct quota_link {
     struct quota *total;
     struct quota_link *next;
 };
 
 struct quota {
-    const char *name; /* for messages: "device memory limit"; must outlive the account */
+    const char *name; /* for messages: "device memory limit"; must outlive the quota */
     uint64_t limit;
-    uint64_t used;        /* charged; in an account above others, or a total: what those hold */
-    uint64_t guarantee;   /* only in an account that has none under it; see quota_guarantee */
-    struct quota *parent; /* the account above, or NULL */
+    uint64_t used;             /* charged; in a quota above others, or a total: what those hold */
+    uint64_t guarantee;        /* only in a quota that has none under it; see quota_guarantee */
+    struct quota *parent;      /* the quota above, or NULL */
     struct quota_link *totals; /* a total itself has neither parent nor totals */
 };
 
@@ -48,36 +48,36 @@ struct charge {
 
 enum { QUOTA_OVER = 1 };
 
-/* Makes an account in which nothing is charged and nothing guaranteed. name: for messages; it must
- * outlive the account, as the account above must. parent: NULL for none. */
+/* Makes a quota in which nothing is charged and nothing guaranteed. name: for messages; it must
+ * outlive the quota, as the quota above must. parent: NULL for none. */
 void quota_open(struct quota *quota, const char *name, uint64_t limit, struct quota *parent);
 
-/* Ends an account and its guarantee. Every charge must have been given back and every total left;
+/* Ends a quota and its guarantee. Every charge must have been given back and every total left;
  * assertions check that. */
 void quota_close(struct quota *quota);
 
-/* The account counts in this total from now on, or no longer. The amount that it holds already
+/* The quota counts in this total from now on, or no longer. The amount that it holds already
  * counts at once, even beyond the total's limit. */
 void quota_join(struct quota *quota, struct quota_link *link, struct quota *total);
 void quota_leave(struct quota *quota, struct quota_link *link);
 
 /*
- * Guarantees the account this amount from now on. A lower amount is always possible. For a higher
- * one the accounts above and the totals must have room. Returns 0; or QUOTA_OVER, with the account
+ * Guarantees the quota this amount from now on. A lower amount is always possible. For a higher
+ * one the quotas above and the totals must have room. Returns 0; or QUOTA_OVER, with the quota
  * that lacks room in *culprit (which may be NULL), and nothing has changed.
  */
 int quota_guarantee(struct quota *quota, uint64_t amount, const struct quota **culprit);
 
 /*
- * Guarantees the account what it was guaranteed a moment ago. Totals are not asked: their limits
- * may have been set below what is held, and the account takes nothing new. The accounts above must
+ * Guarantees the quota what it was guaranteed a moment ago. Totals are not asked: their limits
+ * may have been set below what is held, and the quota takes nothing new. The quotas above must
  * have room. Returns 0; or QUOTA_OVER, and nothing has changed.
  */
 int quota_restore(struct quota *quota, uint64_t amount);
 
 /*
- * Charges amount to the account, to the accounts above it and to its totals, or to none of them.
- * *charge must be empty. Returns 0; or QUOTA_OVER, with the account that lacks room in *culprit
+ * Charges amount to the quota, to the quotas above it and to its totals, or to none of them.
+ * *charge must be empty. Returns 0; or QUOTA_OVER, with the quota that lacks room in *culprit
  * (which may be NULL).
  */
 int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
@@ -87,7 +87,7 @@ int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
  * *charge must be empty. */
 void quota_charge_again(struct quota *quota, struct charge *charge, uint64_t amount);
 
-/* The amount that could be charged now, in view of all accounts. */
+/* The amount that could be charged now, in view of all quotas. */
 uint64_t quota_left(const struct quota *quota);
 
 /* Gives a charge back and empties it. Idempotent. */

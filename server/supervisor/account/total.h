@@ -3,8 +3,8 @@
 /*
  * total: what all clients of one user, or of one group's members, have together.
  *
- * A total is an account of a resource on one device, or of one that the server has. It exists while
- * it has members, which are clients' accounts of that resource. The caller, which knows the
+ * A total is a quota of a resource on one device, or of one that the server has. It exists while
+ * it has members, which are clients' quotas of that resource. The caller, which knows the
  * configuration, sets its limit. One thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_TOTAL_H
@@ -53,7 +53,7 @@ struct total_member {
 int total_join(struct totals *totals, enum total_kind kind, uint32_t id, enum resource resource,
                uint32_t device, struct total_member **list);
 
-/* The account counts in all of the list's totals from now on, with what it holds; or no longer. */
+/* The quota counts in all of the list's totals from now on, with what it holds; or no longer. */
 void total_members_enter(struct total_member *list, struct quota *quota);
 void total_members_exit(struct total_member *list, struct quota *quota);
 

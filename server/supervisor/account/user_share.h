@@ -4,7 +4,7 @@
  * user_share: what all clients of one user may hold together of file descriptors and of memory for
  * module images.
  *
- * The accounts of a client stand under those of its user's share, and these under the server's. So
+ * The quotas of a client stand under those of its user's share, and these under the server's. So
  * a user who connects many times gets no more than the share. A share exists while it has members.
  * One thread.
  */
@@ -35,14 +35,14 @@ struct user_shares {
 uint64_t user_share_part(uint64_t whole);
 
 /*
- * Counts one more client of the user. The first one makes the share, whose accounts stand under
+ * Counts one more client of the user. The first one makes the share, whose quotas stand under
  * *fds and *images with user_share_part of their limits. Returns NULL if there is no memory;
  * otherwise user_share_leave must follow.
  */
 struct user_share *user_share_join(struct user_shares *shares, uid_t uid, struct quota *fds,
                                    struct quota *images);
 
-/* A client, whose accounts under the share are closed, counts no longer. NULL is allowed. */
+/* A client, whose quotas under the share are closed, counts no longer. NULL is allowed. */
 void user_share_leave(struct user_shares *shares, struct user_share *share);
 
 #endif

@@ -49,9 +49,9 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
                               .schedule = settings->schedule,
                               .configured = settings->schedule};
     device->admission.limits = allowance_none;
-    ACCOUNT_FOR_EACH (i)
-        if (allowance_resource(i)->of_device)
-            quota_open(&device->accounts[i], allowance_resource(i)->whole_account, 0, NULL);
+    QUOTA_FOR_EACH(i)
+    if (allowance_resource(i)->of_device)
+        quota_open(&device->quotas[i], allowance_resource(i)->whole_quota, 0, NULL);
     uv_timer_init(loop, &device->timer);
     uv_timer_init(loop, &device->absolve);
     uv_timer_init(loop, &device->pace);
@@ -74,7 +74,7 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
                                        .code = &device->code,
                                        .index = index,
                                        .worker = &device->link,
-                                       .charged = &device->accounts[RESOURCE_MEMORY],
+                                       .charged = &device->quotas[RESOURCE_MEMORY],
                                        .closed = part_closed,
                                        .context = device};
     standby_open(&device->standby);
@@ -181,7 +181,7 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     }
     device->info = *info;
     device->info.device = device->index;
-    device->accounts[RESOURCE_MEMORY].limit = info->memory;
+    device->quotas[RESOURCE_MEMORY].limit = info->memory;
     device->known = true;
     device->state = DEVICE_READY;
     device->ready_at = clock_now();

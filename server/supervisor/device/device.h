@@ -117,13 +117,13 @@ struct device {
     struct proto_device_info info; /* as the latest worker that was ready described it */
     bool known;                    /* info is set */
     struct admission admission;
-    struct quota accounts[RESOURCES]; /* of all its clients: resources that it has of its own */
-    struct schedule schedule;         /* in force; without a worker: for the next one */
-    struct schedule configured;       /* as the file said that `schedule` was made by */
-    struct schedule scheduled;        /* the schedule that the worker was asked for last */
-    uint32_t scheduling;              /* answers about schedules that are still due */
-    struct worker_process *process;   /* NULL: none, or the worker was adopted */
-    struct worker_link *link;         /* NULL while there is none */
+    struct quota quotas[RESOURCES]; /* of all its clients: resources that it has of its own */
+    struct schedule schedule;       /* in force; without a worker: for the next one */
+    struct schedule configured;     /* as the file said that `schedule` was made by */
+    struct schedule scheduled;      /* the schedule that the worker was asked for last */
+    uint32_t scheduling;            /* answers about schedules that are still due */
+    struct worker_process *process; /* NULL: none, or the worker was adopted */
+    struct worker_link *link;       /* NULL while there is none */
     struct device_keeping keeping;
     struct send_hold *hold;     /* of what is sent to workers; NULL: nothing is held */
     uint64_t base;              /* serials of requests to workers are greater */

@@ -111,6 +111,6 @@ int device_record_read(struct device *device, struct keeper *keeper,
     left.ledger = keeper_take(keeper, keeping->ledger, KEEPER_DATA);
     left.code = keeper_take(keeper, keeping->code, KEEPER_DATA);
     if (device->known)
-        device->accounts[RESOURCE_MEMORY].limit = device->info.memory;
+        device->quotas[RESOURCE_MEMORY].limit = device->info.memory;
     return device_take_over(device, &left);
 }

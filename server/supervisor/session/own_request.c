@@ -42,10 +42,10 @@ static uint64_t whole_of(const struct server *server, const struct device *devic
     const struct allowance_resource *row = allowance_resource(resource);
     if (row->by_worker)
         return row->unit == DIALECT_SHARE ? ALLOWANCE_WHOLE : ALLOWANCE_ENDLESS;
-    return device ? device->accounts[resource].limit : server->accounts[resource].limit;
+    return device ? device->quotas[resource].limit : server->quotas[resource].limit;
 }
 
-/* The request of a client's account; 0: none, as of all that the supervisor keeps account of. */
+/* The request of a client's account; 0: none, as of all that the supervisor has quotas of. */
 static uint64_t of_account(const struct own_request *request, enum resource resource)
 {
     const struct proto_worker_account *account = &request->accounts.of[0];

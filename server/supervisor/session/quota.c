@@ -51,7 +51,8 @@ static int total_join_limited(struct session *session, const struct config *conf
     struct allowance limits;
     int result = 0;
     total_override_limits(&session->server->total_overrides, config, &owner, &limits);
-    ACCOUNT_FOR_EACH (i) {
+    QUOTA_FOR_EACH(i)
+    {
         uint32_t device =
             allowance_resource(i)->of_device ? session->device->index : TOTAL_OF_SERVER;
         if (result == 0 && allowance_has(&limits, i, ALLOWANCE_LIMIT))
@@ -78,16 +79,17 @@ int session_quota_find_totals(struct session *session, const struct config *conf
 
 void session_quota_drop_totals(struct server *server, struct session_totals *totals)
 {
-    ACCOUNT_FOR_EACH (i)
-        total_members_leave(&server->totals, &totals->of[i]);
+    QUOTA_FOR_EACH(i)
+    total_members_leave(&server->totals, &totals->of[i]);
 }
 
 void session_quota_swap_totals(struct session *session, struct session_totals *totals)
 {
     struct session_totals old = session->totals;
-    ACCOUNT_FOR_EACH (i) {
-        total_members_exit(old.of[i], &session->accounts[i]);
-        total_members_enter(totals->of[i], &session->accounts[i]);
+    QUOTA_FOR_EACH(i)
+    {
+        total_members_exit(old.of[i], &session->quotas[i]);
+        total_members_enter(totals->of[i], &session->quotas[i]);
     }
     session->totals = *totals;
     *totals = old;
@@ -135,11 +137,11 @@ static const char *name_source_of_total(const struct session *session, const str
 
 /* ---- guarantees ---- */
 
-/* The account of all clients that a client's account stands under. */
+/* The quota of all clients that a client's quota stands under. */
 static struct quota *whole_of(const struct session *session, enum resource resource)
 {
-    return allowance_resource(resource)->of_device ? &session->device->accounts[resource]
-                                                   : &session->server->accounts[resource];
+    return allowance_resource(resource)->of_device ? &session->device->quotas[resource]
+                                                   : &session->server->quotas[resource];
 }
 
 static uint64_t guaranteed_to_others(const struct session *session, enum resource resource)
@@ -148,11 +150,11 @@ static uint64_t guaranteed_to_others(const struct session *session, enum resourc
     const struct session *s;
     LIST_FOR_EACH (s, &session->server->session_list, link)
         if (s != session && s->device && whole_of(s, resource) == whole_of(session, resource))
-            sum += s->accounts[resource].guarantee;
+            sum += s->quotas[resource].guarantee;
     return sum;
 }
 
-/* The culprit is one of the client's totals, or the account of all clients of the device or
+/* The culprit is one of the client's totals, or the quota of all clients of the device or
  * server. */
 static uint32_t guarantee_refuse(const struct session *session, const struct quota *culprit,
                                  enum resource resource, const struct allowance *wanted,
@@ -164,7 +166,7 @@ static uint32_t guarantee_refuse(const struct session *session, const struct quo
         name_source(session, resource, ALLOWANCE_REQUEST,
                     allowance_source(wanted, resource, ALLOWANCE_REQUEST), from_text);
     char asked[UNITS_TEXT], has[UNITS_TEXT], promised[UNITS_TEXT], used[UNITS_TEXT];
-    const struct quota *own = &session->accounts[resource];
+    const struct quota *own = &session->quotas[resource];
     uint64_t holds = max(own->used, own->guarantee);
     const char *what = allowance_resource(resource)->phrase;
     units_format_bytes(request, asked);
@@ -189,8 +191,9 @@ static uint32_t guarantee_refuse(const struct session *session, const struct quo
 struct allowance session_quota_guarantees(const struct session *session)
 {
     struct allowance now = allowance_none;
-    ACCOUNT_FOR_EACH (i) {
-        now.of[i].request = session->accounts[i].guarantee;
+    QUOTA_FOR_EACH(i)
+    {
+        now.of[i].request = session->quotas[i].guarantee;
         now.of_from[i].request = allowance_source(&session->grant.allowance, i, ALLOWANCE_REQUEST);
     }
     return now;
@@ -200,9 +203,10 @@ uint32_t session_quota_guarantee(struct session *session, const struct allowance
                                  struct error *why)
 {
     const struct allowance before = session_quota_guarantees(session);
-    ACCOUNT_FOR_EACH (i) {
+    QUOTA_FOR_EACH(i)
+    {
         const struct quota *culprit = NULL;
-        if (!quota_guarantee(&session->accounts[i], wanted->of[i].request, &culprit))
+        if (!quota_guarantee(&session->quotas[i], wanted->of[i].request, &culprit))
             continue;
         session_quota_restore(session, &before);
         return guarantee_refuse(session, culprit, i, wanted, why);
@@ -213,8 +217,8 @@ uint32_t session_quota_guarantee(struct session *session, const struct allowance
 bool session_quota_restore(struct session *session, const struct allowance *before)
 {
     bool whole = true;
-    ACCOUNT_FOR_EACH (i)
-        whole &= quota_restore(&session->accounts[i], before->of[i].request) == 0;
+    QUOTA_FOR_EACH(i)
+    whole &= quota_restore(&session->quotas[i], before->of[i].request) == 0;
     return whole;
 }
 
@@ -227,9 +231,9 @@ uint32_t session_quota_open(struct session *session, struct error *why)
     struct session_totals totals;
     /* A quarter, so that one client can't take all of it. */
     uint64_t images = server->images.limit / 4;
-    ACCOUNT_FOR_EACH (i)
-        quota_open(&session->accounts[i], allowance_resource(i)->account, grant->of[i].limit,
-                   whole_of(session, i));
+    QUOTA_FOR_EACH(i)
+    quota_open(&session->quotas[i], allowance_resource(i)->quota, grant->of[i].limit,
+               whole_of(session, i));
     session->user_share =
         user_share_join(&server->user_shares, session->uid, &server->fds, &server->images);
     if (!session->user_share || job_client_open(&session->jobs, &server->jobs, session->uid) < 0)
@@ -251,8 +255,8 @@ void session_quota_close(struct session *session)
     struct session_totals totals = {0};
     session_quota_swap_totals(session, &totals);
     session_quota_drop_totals(session->server, &totals);
-    ACCOUNT_FOR_EACH (i)
-        quota_close(&session->accounts[i]);
+    QUOTA_FOR_EACH(i)
+    quota_close(&session->quotas[i]);
     quota_close(&session->fds);
     quota_close(&session->images);
     job_client_close(&session->jobs);
@@ -267,7 +271,7 @@ uint64_t session_quota_whole(const struct session *session, enum resource resour
 
 /* ---- refusals ---- */
 
-/* The client's account, its user's or the server's. */
+/* The client's quota, its user's or the server's. */
 static bool counts_fds(const struct session *session, const struct quota *culprit)
 {
     const struct quota *fds = &session->fds;
@@ -284,7 +288,7 @@ static const char *format_asked(const struct session *session, const struct quot
                                 uint64_t asked, char text[ASKED_TEXT])
 {
     char bytes[UNITS_TEXT], step[UNITS_TEXT];
-    const struct quota *memory = &session->accounts[RESOURCE_MEMORY];
+    const struct quota *memory = &session->quotas[RESOURCE_MEMORY];
     while (memory && memory != culprit)
         memory = memory->parent;
     units_format_bytes(asked, bytes);
@@ -299,7 +303,7 @@ static const char *format_asked(const struct session *session, const struct quot
 static uint32_t refuse_own(const struct session *session, enum resource resource, uint64_t asked,
                            struct error *why)
 {
-    const struct quota *own = &session->accounts[resource];
+    const struct quota *own = &session->quotas[resource];
     char used[UNITS_TEXT], limit[UNITS_TEXT], more[ASKED_TEXT], text[SOURCE_BYTES];
     const struct allowance_source source =
         allowance_source(&session->grant.allowance, resource, ALLOWANCE_LIMIT);
@@ -343,8 +347,9 @@ uint32_t session_quota_refuse(const struct session *session, const struct quota 
                               uint64_t asked, struct error *why)
 {
     char used[UNITS_TEXT], limit[UNITS_TEXT], more[ASKED_TEXT];
-    ACCOUNT_FOR_EACH (i) {
-        if (culprit == &session->accounts[i])
+    QUOTA_FOR_EACH(i)
+    {
+        if (culprit == &session->quotas[i])
             return refuse_own(session, i, asked, why);
         if (culprit == whole_of(session, i) && i == RESOURCE_HOST_MEMORY &&
             session->server->pinned.bytes)

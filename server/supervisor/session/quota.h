@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session_quota: a client's accounts of memory, descriptors and images, its membership in the
+ * session_quota: a client's quotas of memory, descriptors and images, its membership in the
  * totals of its user and groups, and the memory that is guaranteed to it. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_QUOTA_H
@@ -17,16 +17,16 @@
 
 struct config;
 
-/* Opens the client's accounts. Returns 0, or an error number that *why explains: memory is short,
- * or the guarantee does not fit. The caller closes the accounts in any case. Accounts that are all
+/* Opens the client's quotas. Returns 0, or an error number that *why explains: memory is short,
+ * or the guarantee does not fit. The caller closes the quotas in any case. Quotas that are all
  * zero may be closed too. */
 uint32_t session_quota_open(struct session *session, struct error *why);
 void session_quota_close(struct session *session);
 
-/* Returns what its accounts are guaranteed, as requests with their sources; the rest is unset. */
+/* Returns what its quotas are guaranteed, as requests with their sources; the rest is unset. */
 struct allowance session_quota_guarantees(const struct session *session);
 
-/* Guarantees each of its accounts what *wanted requests of it, or changes nothing: 0, or an error
+/* Guarantees each of its quotas what *wanted requests of it, or changes nothing: 0, or an error
  * number that *why explains. */
 uint32_t session_quota_guarantee(struct session *session, const struct allowance *wanted,
                                  struct error *why);
@@ -56,12 +56,12 @@ void session_quota_limit_totals(struct server *server, const struct config *conf
 /* The most of a resource that all clients together can have, in bytes. The session has a device. */
 uint64_t session_quota_whole(const struct session *session, enum resource resource);
 
-/* Explains in *why that no more memory can be charged: the account *culprit lacks `asked` bytes.
+/* Explains in *why that no more memory can be charged: the quota *culprit lacks `asked` bytes.
  * Returns the number of out_of_memory. */
 uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,
                               uint64_t asked, struct error *why);
 
-/* Explains in *why that an allocation of `asked` bytes has no room: an account of memory or of file
+/* Explains in *why that an allocation of `asked` bytes has no room: a quota of memory or of file
  * descriptors lacks it, or, for NULL, the client's window of addresses. resource: the memory's. */
 uint32_t session_quota_refuse_room(const struct session *session, enum resource resource,
                                    const struct quota *culprit, uint64_t asked, struct error *why);

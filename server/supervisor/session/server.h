@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * server: what all sessions of the server share, and the accounts that they charge. Data alone: the
+ * server: what all sessions of the server share, and the quotas that they charge. Data alone: the
  * supervisor fills it, the sessions and the loop's turn use it. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_SERVER_H
@@ -53,12 +53,12 @@ struct server {
     uint64_t served;           /* clients that attached since the start */
     uint64_t refused; /* connections that could not: one too many, or refused by attaching */
     struct address_plan plan;
-    struct quota accounts[RESOURCES]; /* of all clients: resources that no device has its own of */
-    struct pinned_pool pinned;        /* host buffers that nobody uses, and their windows */
-    struct quota fds;                 /* descriptors for handles and buffers of all clients */
-    struct quota images;              /* module images of all clients, bytes */
-    struct user_shares user_shares;   /* parts of these two that one user may have */
-    struct totals totals;             /* of users and groups */
+    struct quota quotas[RESOURCES]; /* of all clients: resources that no device has its own of */
+    struct pinned_pool pinned;      /* host buffers that nobody uses, and their windows */
+    struct quota fds;               /* descriptors for handles and buffers of all clients */
+    struct quota images;            /* module images of all clients, bytes */
+    struct user_shares user_shares; /* parts of these two that one user may have */
+    struct totals totals;           /* of users and groups */
     struct total_overrides total_overrides;
     struct own_requests own_requests;
     struct offenders offenders;

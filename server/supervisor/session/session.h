@@ -18,7 +18,7 @@
  * The files of a session: session is the connection, which hands each message to
  * its handler. session_state has the mark, session_client answers, session_worker asks, and request
  * is what is under way; the others stand on these. Handlers of one subject each are in attach,
- * limits, memory, host, rings, module, load_wait and forward, with the accounts in quota and
+ * limits, memory, host, rings, module, load_wait and forward, with the quotas in quota and
  * own_request. objects knows what the client has on its worker.
  *
  * restore tells the next worker of all this, lost_copies and lost_kernels say what the last one had
@@ -157,10 +157,10 @@ struct session {
     uint64_t own_told; /* last_serial, when it was told that its requests are lowered */
 
     struct address_window window;
-    struct quota accounts[RESOURCES]; /* those of ACCOUNT_FOR_EACH are open from attaching on */
-    struct quota fds, images;         /* under those of its user */
-    struct user_share *user_share;    /* NULL: its accounts are not open */
-    struct job_client jobs;           /* open with them */
+    struct quota quotas[RESOURCES]; /* those of QUOTA_FOR_EACH are open from attaching on */
+    struct quota fds, images;       /* under those of its user */
+    struct user_share *user_share;  /* NULL: its quotas are not open */
+    struct job_client jobs;         /* open with them */
     struct session_totals totals;
     struct shm header; /* the first page of the ring memory */
     struct ring_segment *rings;

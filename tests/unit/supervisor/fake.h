@@ -486,7 +486,7 @@ static inline struct proto_memory_info fake_usage(struct fake *fake, int fd)
 static inline void fake_expect_nothing_left(struct fake *fake)
 {
     FAKE_WAIT(fake, fake->supervisor->server.sessions == 0);
-    assert_int_equal(fake->supervisor->server.accounts[RESOURCE_HOST_MEMORY].used, 0);
+    assert_int_equal(fake->supervisor->server.quotas[RESOURCE_HOST_MEMORY].used, 0);
     assert_int_equal(fake->supervisor->server.fds.used, 0);
     assert_int_equal(fake->supervisor->server.images.used, 0);
     assert_int_equal(fake->supervisor->server.cache.images, 0);

@@ -202,19 +202,18 @@ static void check_limits(void)
     LIST_FOR_EACH (s, &fake.supervisor->server.session_list, link) {
         if (!s->device)
             continue;
-        assert_true(s->accounts[RESOURCE_MEMORY].used <= s->accounts[RESOURCE_MEMORY].limit);
-        assert_true(s->accounts[RESOURCE_HOST_MEMORY].used <=
-                    s->accounts[RESOURCE_HOST_MEMORY].limit);
+        assert_true(s->quotas[RESOURCE_MEMORY].used <= s->quotas[RESOURCE_MEMORY].limit);
+        assert_true(s->quotas[RESOURCE_HOST_MEMORY].used <= s->quotas[RESOURCE_HOST_MEMORY].limit);
         assert_true(s->fds.used <= s->fds.limit);
         uint64_t regions = 0;
         for (const struct heap_region *region = s->heap.first; region; region = region->next)
             regions += region->bytes;
-        assert_int_equal(regions, s->accounts[RESOURCE_MEMORY].used);
-        host += s->accounts[RESOURCE_HOST_MEMORY].used;
+        assert_int_equal(regions, s->quotas[RESOURCE_MEMORY].used);
+        host += s->quotas[RESOURCE_HOST_MEMORY].used;
         lent += s->lent;
         fds += s->fds.used;
     }
-    assert_int_equal(host, fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY].used);
+    assert_int_equal(host, fake.supervisor->server.quotas[RESOURCE_HOST_MEMORY].used);
     assert_int_equal(fds, fake.supervisor->server.fds.used);
 }
 

@@ -30,7 +30,7 @@ static void pinned_memory_has_two_limits(void **state)
     fake_expect_failed(&fake, fds[1], PROTO_ERROR_INVALID_HANDLE, "of this client");
     fake_send(&fake, fds[0], PROTO_HOST_FREE, &body);
     fake_expect(&fake, fds[0], PROTO_DONE);
-    FAKE_WAIT(&fake, fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY].used == 48 * MIB);
+    FAKE_WAIT(&fake, fake.supervisor->server.quotas[RESOURCE_HOST_MEMORY].used == 48 * MIB);
     uint64_t last = fake_host_alloc(&fake, fds[4], 16 * MIB, NULL);
     assert_true(last >= attached.host_base &&
                 last + 16 * MIB <= attached.host_base + attached.window_bytes);
@@ -93,7 +93,7 @@ static void rings_are_charged_before_they_are_made(void **state)
     (void)state;
     const uint64_t ring = PROTO_RING_STRIDE;
     fake_open(&fake, 1, 256 * MIB);
-    const struct quota *all = &fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY];
+    const struct quota *all = &fake.supervisor->server.quotas[RESOURCE_HOST_MEMORY];
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     assert_int_equal(all->used, 0);
     int memory[3] = {make_rings(fd, 0, 0, 1), -1, -1};
@@ -153,7 +153,7 @@ static void a_buffer_is_empty_when_it_is_paid_back(void **state)
     (void)state;
     int kept;
     fake_open(&fake, 1, 256 * MIB);
-    const struct quota *all = &fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY];
+    const struct quota *all = &fake.supervisor->server.quotas[RESOURCE_HOST_MEMORY];
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     uint64_t address = fake_host_alloc(&fake, fd, 8 * MIB, &kept);
     assert_int_equal(memory_of(kept), 8 * MIB);

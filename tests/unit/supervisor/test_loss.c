@@ -107,8 +107,8 @@ static void an_idle_client_goes_on_with_all_that_it_had(void **state)
     fake_load(&fake, fd, "text");
     fake_host_alloc(&fake, fd, MIB, NULL);
     const struct session *session = fake_first(&fake);
-    const uint64_t used = session->accounts[RESOURCE_MEMORY].used,
-                   host = session->accounts[RESOURCE_HOST_MEMORY].used,
+    const uint64_t used = session->quotas[RESOURCE_MEMORY].used,
+                   host = session->quotas[RESOURCE_HOST_MEMORY].used,
                    mapped = fake.worker[0].mapped;
     /* One request that the worker never answers, and one that nobody can take. */
     fake.worker[0].automatic = false;
@@ -134,8 +134,8 @@ static void an_idle_client_goes_on_with_all_that_it_had(void **state)
     assert_int_equal(next->inspected, 1);
     assert_int_equal(next->modules_again, 1);
     assert_int_equal(next->resumed, 1);
-    assert_int_equal(session->accounts[RESOURCE_MEMORY].used, used + 4 * MIB);
-    assert_int_equal(session->accounts[RESOURCE_HOST_MEMORY].used, host);
+    assert_int_equal(session->quotas[RESOURCE_MEMORY].used, used + 4 * MIB);
+    assert_int_equal(session->quotas[RESOURCE_HOST_MEMORY].used, host);
     close(fd);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
@@ -248,7 +248,7 @@ static void a_module_that_only_the_lost_worker_had_is_refused(void **state)
     fake.worker[0].resident_bytes = 0;
     fake.worker[0].unsaved = PROTO_UNSAVED_NOTHING;
     uint32_t kept = fake_load(&fake, fd, "other");
-    assert_int_equal(session->accounts[RESOURCE_MEMORY].used, 4096);
+    assert_int_equal(session->quotas[RESOURCE_MEMORY].used, 4096);
     query_module(fd, lost, PROTO_DONE);
     fake_lose_worker(&fake, 0);
     start_next_worker();
@@ -265,7 +265,7 @@ static void a_module_that_only_the_lost_worker_had_is_refused(void **state)
     assert_int_equal(fake.worker[0].modules_lost, 1);
     assert_int_equal(fake.worker[0].modules_again, 1);
     /* The driver's memory went with the worker. */
-    assert_int_equal(session->accounts[RESOURCE_MEMORY].used, 0);
+    assert_int_equal(session->quotas[RESOURCE_MEMORY].used, 0);
     struct proto_module_unload unload = {.module = lost};
     fake_send(&fake, fd, PROTO_MODULE_UNLOAD, &unload);
     fake_expect(&fake, fd, PROTO_DONE);

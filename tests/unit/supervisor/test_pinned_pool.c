@@ -39,7 +39,7 @@ static void open_with(uint64_t pool)
 
 static uint64_t charged(void)
 {
-    return server()->accounts[RESOURCE_HOST_MEMORY].used;
+    return server()->quotas[RESOURCE_HOST_MEMORY].used;
 }
 
 /* Buffers that the next client of their user can have. */
@@ -187,14 +187,14 @@ static void a_client_that_left_is_charged_for_no_memory_while_its_modules_wait(v
     FAKE_WAIT(&fake, worker()->held_count == 1);
     assert_int_equal(charged(), BUFFER);
     assert_int_equal(server()->pinned.bytes, 0);
-    assert_true(server()->devices[0].accounts[RESOURCE_MEMORY].used >= 4 * MIB);
+    assert_true(server()->devices[0].quotas[RESOURCE_MEMORY].used >= 4 * MIB);
     channel_send(worker()->fd,
                  &(struct channel_packet){.opcode = PROTO_WORKER_RELEASED, .client = number});
     FAKE_WAIT(&fake, idle() == 1);
     assert_int_equal(server()->sessions, 1);
-    assert_int_equal(server()->devices[0].accounts[RESOURCE_MEMORY].used, 0);
+    assert_int_equal(server()->devices[0].quotas[RESOURCE_MEMORY].used, 0);
     const struct session *leaving = LIST_FIRST(&server()->session_list, struct session, link);
-    assert_int_equal(leaving->accounts[RESOURCE_HOST_MEMORY].used, 0);
+    assert_int_equal(leaving->quotas[RESOURCE_HOST_MEMORY].used, 0);
     worker()->hold_detach = false;
     fd = attach(NULL);
     assert_int_equal(fake_host_alloc(&fake, fd, BUFFER, NULL), left);

@@ -138,7 +138,7 @@ static struct picture picture(int a, int b)
     picture.a = limits_of(a);
     picture.b = limits_of(b);
     for (unsigned i = 0; i < 2; i++)
-        picture.guaranteed[i] = fake_session(&fake, i)->accounts[RESOURCE_MEMORY].guarantee;
+        picture.guaranteed[i] = fake_session(&fake, i)->quotas[RESOURCE_MEMORY].guarantee;
     int fd = attach("fresh");
     picture.fresh = attached(fd).grant.allowance.threads.limit;
     uint32_t before = fake.worker[0].detached;

@@ -165,7 +165,7 @@ static void a_repeated_serial_is_refused_and_not_carried_out(void **state)
                          .opcode = PROTO_MEMORY_ALLOC, .serial = large, .body = &alloc});
     fake_expect(&fake, fd, PROTO_MEMORY_ALLOCATED);
     assert_true(fake.message.header.serial == large);
-    uint64_t used = fake_first(&fake)->accounts[RESOURCE_MEMORY].used;
+    uint64_t used = fake_first(&fake)->quotas[RESOURCE_MEMORY].used;
     const uint64_t stale[] = {large, large - 1, 1};
     for (int i = 0; i < 3; i++) {
         channel_send(fd, &(struct channel_packet){
@@ -173,7 +173,7 @@ static void a_repeated_serial_is_refused_and_not_carried_out(void **state)
         fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION,
                            "not greater than 1099511627776");
         assert_true(fake.message.header.serial == stale[i]);
-        assert_true(fake_first(&fake)->accounts[RESOURCE_MEMORY].used == used);
+        assert_true(fake_first(&fake)->quotas[RESOURCE_MEMORY].used == used);
     }
     /* The connection goes on. */
     channel_send(fd, &(struct channel_packet){.opcode = PROTO_MEMORY_QUERY, .serial = large + 7});

@@ -137,7 +137,7 @@ static void a_marked_session_stands_until_the_loops_turn(void **state)
     session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "the second reason");
     assert_int_equal(session->state, PROTO_CONNECTION_STATE_LEAVING);
     assert_true(session->fd >= 0);
-    assert_int_equal(session->accounts[RESOURCE_MEMORY].used, 6 * MIB);
+    assert_int_equal(session->quotas[RESOURCE_MEMORY].used, 6 * MIB);
     /* Neither is sent, and neither does any harm. */
     session_answer(session, PROTO_DONE, 99, NULL, NULL, 0);
     session_refuse(session, 99, PROTO_ERROR_UNKNOWN, "nobody reads this");
@@ -213,7 +213,7 @@ static void requests_under_way_end_with_their_client(void **state)
     assert_int_equal(clients_kill(fake.supervisor, attached.client, "uid 0"), 0);
     struct channel_message *detach = fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
     assert_int_equal(fake_first(&fake)->requests, 0);
-    assert_int_equal(fake_first(&fake)->accounts[RESOURCE_MEMORY].used,
+    assert_int_equal(fake_first(&fake)->quotas[RESOURCE_MEMORY].used,
                      4 * MIB); /* the worker has it still */
     /* Its descriptor is closed, which fake_close would find. */
     struct proto_worker_mapped mapped = {.address = attached.device_base};

@@ -18,7 +18,7 @@ static void end(void)
     fake_expect_nothing_left(&fake);
     assert_null(fake.supervisor->server.totals.first);
     for (uint32_t i = 0; i < fake.devices; i++)
-        assert_int_equal(fake.supervisor->server.devices[i].accounts[RESOURCE_MEMORY].used, 0);
+        assert_int_equal(fake.supervisor->server.devices[i].quotas[RESOURCE_MEMORY].used, 0);
     fake_close(&fake);
 }
 
@@ -99,7 +99,7 @@ static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **st
         "a2", PROTO_ERROR_NO_ROOM,
         "a request of 40 MiB of device memory does not fit: 40 MiB are guaranteed to other "
         "clients, together 80 MiB, and there are 64 MiB");
-    assert_int_equal(fake.supervisor->server.devices[0].accounts[RESOURCE_MEMORY].used, 40 * MIB);
+    assert_int_equal(fake.supervisor->server.devices[0].quotas[RESOURCE_MEMORY].used, 40 * MIB);
     int other = attached(1, "a2"); /* another device has room */
     int b = attached(0, "b");
     fake_alloc(&fake, b, 2 * MIB);
@@ -140,7 +140,7 @@ static void a_clients_request_for_more_pinned_memory_than_there_is_is_refused(vo
 {
     (void)state;
     begin(1, "");
-    const uint64_t all = fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY].limit;
+    const uint64_t all = fake.supervisor->server.quotas[RESOURCE_HOST_MEMORY].limit;
     struct proto_attach body = {.device = 0, .allowance = PROTO_ALLOWANCE_UNSET};
     body.allowance.host_memory.request = all + 1;
     int fd = fake_greet(&fake);
@@ -210,10 +210,10 @@ static void a_guarantee_that_fails_in_part_changes_nothing(void **state)
     assert_int_not_equal(guarantee(session, 16 * MIB, 65 * MIB, &why), 0);
     assert_non_null(strstr(why.text, "pinned host memory"));
     assert_int_not_equal(guarantee(session, 65 * MIB, 8 * MIB, &why), 0);
-    assert_int_equal(session->accounts[RESOURCE_MEMORY].guarantee, memory);
-    assert_int_equal(session->accounts[RESOURCE_HOST_MEMORY].guarantee, host);
-    assert_int_equal(session->device->accounts[RESOURCE_MEMORY].used, memory);
-    assert_int_equal(fake.supervisor->server.accounts[RESOURCE_HOST_MEMORY].used, host);
+    assert_int_equal(session->quotas[RESOURCE_MEMORY].guarantee, memory);
+    assert_int_equal(session->quotas[RESOURCE_HOST_MEMORY].guarantee, host);
+    assert_int_equal(session->device->quotas[RESOURCE_MEMORY].used, memory);
+    assert_int_equal(fake.supervisor->server.quotas[RESOURCE_HOST_MEMORY].used, host);
     close(a);
     end();
 }
@@ -544,8 +544,8 @@ static void users_outside_the_namespace_get_the_strictest_total(void **state)
 static void guaranteed(unsigned client, uint64_t memory)
 {
     const struct session *session = fake_session(&fake, client);
-    if (session->accounts[RESOURCE_MEMORY].guarantee != memory)
-        fail_msg("%lu are guaranteed and not %lu", session->accounts[RESOURCE_MEMORY].guarantee,
+    if (session->quotas[RESOURCE_MEMORY].guarantee != memory)
+        fail_msg("%lu are guaranteed and not %lu", session->quotas[RESOURCE_MEMORY].guarantee,
                  memory);
 }
 

@@ -416,7 +416,7 @@ static bool open_accounts(struct session *session, struct error *why)
         return true;
     /* The pool may hold the memory that a request lacks. It has given way when the client comes
      * again. */
-    pinned_pool_make_room(session, &server->accounts[RESOURCE_HOST_MEMORY],
+    pinned_pool_make_room(session, &server->quotas[RESOURCE_HOST_MEMORY],
                           session->grant.allowance.host_memory.request);
     return false;
 }

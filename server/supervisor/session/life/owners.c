@@ -68,8 +68,8 @@ void session_owners_query(struct session *session, struct channel_message *messa
     }
     for (uint32_t i = 0; i < session->counts_in.count; i++)
         add_account(&body, &session->counts_in.of[i], i == 0);
-    ACCOUNT_FOR_EACH (i)
-        for (const struct total_member *of = session->totals.of[i]; of; of = of->next)
-            add_total(&body, of->total);
+    QUOTA_FOR_EACH(i)
+    for (const struct total_member *of = session->totals.of[i]; of; of = of->next)
+        add_total(&body, of->total);
     session_answer(session, PROTO_OWNERS, message->header.serial, &body, NULL, 0);
 }

@@ -403,7 +403,7 @@ void session_record_read(struct session *session, const struct state_log_reader 
 {
     if (session->keeping.unread)
         return;
-    /* Without accounts there is nothing to charge, and without heaps nothing to put into them. */
+    /* Without quotas there is nothing to charge, and without heaps nothing to put into them. */
     for (enum session_part part = 0; part < PART_OWNED && session->user_share; part++)
         part_read(session, part, reader);
     part_read(session, PART_INBOX, reader);

@@ -196,7 +196,7 @@ static void memory_made(struct request *request, int result)
         alloc_failed(request, MESSAGE(worker_just_ended));
 }
 
-/* Charges the buffer and finds its addresses. Returns 0; HEAP_FULL, with the account in *culprit or
+/* Charges the buffer and finds its addresses. Returns 0; HEAP_FULL, with the quota in *culprit or
  * NULL if the window is full; or -ENOMEM. */
 static int alloc_reserve(struct request *request, uint64_t bytes, const struct quota **culprit)
 {
@@ -204,7 +204,7 @@ static int alloc_reserve(struct request *request, uint64_t bytes, const struct q
     struct charge charge = CHARGE_NONE;
     struct charged_fd charged = CHARGED_FD_NONE;
     *culprit = NULL;
-    if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &charge, bytes, culprit))
+    if (quota_charge(&session->quotas[RESOURCE_HOST_MEMORY], &charge, bytes, culprit))
         return HEAP_FULL;
     int result = fd_budget_charge(&charged, &session->fds, culprit) ? HEAP_FULL : 0;
     struct pinned_buffer *buffer = result ? NULL : pinned_pool_buffer_make(session, bytes);
@@ -289,7 +289,7 @@ static void alloc_try(struct request *request)
 {
     struct session *session = request->session;
     uint64_t bytes = heap_round_region(&session->buffers, request->count);
-    const struct quota *culprit = &session->accounts[RESOURCE_HOST_MEMORY];
+    const struct quota *culprit = &session->quotas[RESOURCE_HOST_MEMORY];
     if (!bytes || bytes > culprit->limit) {
         request_refuse_room(request, RESOURCE_HOST_MEMORY, culprit, bytes ? bytes : request->count);
         return;

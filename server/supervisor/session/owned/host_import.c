@@ -131,7 +131,7 @@ static void import_begin(struct request *request, struct session *owner,
         request_end(request);
         return;
     }
-    if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &import->charge, block->bytes,
+    if (quota_charge(&session->quotas[RESOURCE_HOST_MEMORY], &import->charge, block->bytes,
                      &culprit)) {
         free(import);
         request_refuse_room(request, RESOURCE_HOST_MEMORY, culprit, block->bytes);

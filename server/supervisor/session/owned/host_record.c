@@ -67,7 +67,7 @@ static int buffer_unpack(struct session *session, struct unpack *unpack)
     region->user = buffer;
     buffer->region = region;
     region->kept = kept;
-    quota_charge_again(&session->accounts[RESOURCE_HOST_MEMORY], &region->charge, bytes);
+    quota_charge_again(&session->quotas[RESOURCE_HOST_MEMORY], &region->charge, bytes);
     fd_budget_charge_again(&region->charged_fd, &session->fds,
                            keeper_take(session->server->keeper, kept, KEEPER_DATA));
     heap_region_ready(region);
@@ -122,8 +122,7 @@ static bool import_find(struct host_import *import)
     import->region = region;
     region->imports++;
     owner->lent++;
-    quota_charge_again(&import->user->accounts[RESOURCE_HOST_MEMORY], &import->charge,
-                       region->bytes);
+    quota_charge_again(&import->user->quotas[RESOURCE_HOST_MEMORY], &import->charge, region->bytes);
     return true;
 }
 

@@ -182,7 +182,7 @@ static void map_answered(void *context, const struct worker_answer *answer)
 enum { REGION_WAITS = 1, REGION_NO_ROOM = 2 };
 
 /*
- * Charges a region and asks the worker for it. Returns 0; REGION_NO_ROOM, with the account in
+ * Charges a region and asks the worker for it. Returns 0; REGION_NO_ROOM, with the quota in
  * *culprit or NULL if the window is full; or -errno.
  */
 static int region_map(struct session *session, uint64_t bytes, bool slab, struct want *want,
@@ -192,7 +192,7 @@ static int region_map(struct session *session, uint64_t bytes, bool slab, struct
     struct charged_fd charged = CHARGED_FD_NONE;
     struct heap_region *region;
     *culprit = NULL;
-    if (quota_charge(&session->accounts[RESOURCE_MEMORY], &charge, bytes, culprit))
+    if (quota_charge(&session->quotas[RESOURCE_MEMORY], &charge, bytes, culprit))
         return REGION_NO_ROOM;
     if (fd_budget_charge(&charged, &session->fds, culprit)) {
         quota_return(&charge);
@@ -220,7 +220,7 @@ static int region_map_slab(struct session *session, uint64_t bytes, const struct
 {
     struct heap *heap = &session->heap;
     uint64_t needed = heap_round_region(heap, bytes);
-    uint64_t left = quota_left(&session->accounts[RESOURCE_MEMORY]) & ~(heap->granularity - 1);
+    uint64_t left = quota_left(&session->quotas[RESOURCE_MEMORY]) & ~(heap->granularity - 1);
     uint64_t size = heap->next_slab;
     size = min(size, session->slab_max);
     size = min(size, left);
@@ -246,10 +246,10 @@ static void want_try(struct want *want)
     struct session *session = want->session;
     struct heap *heap = &session->heap;
     uint64_t bytes = heap_round(want->count), whole = heap_round_region(heap, want->count);
-    const struct quota *culprit = &session->accounts[RESOURCE_MEMORY];
+    const struct quota *culprit = &session->quotas[RESOURCE_MEMORY];
     struct heap_block *block;
     int result;
-    if (!bytes || !whole || whole > session->accounts[RESOURCE_MEMORY].limit) {
+    if (!bytes || !whole || whole > session->quotas[RESOURCE_MEMORY].limit) {
         want_refuse_limit(want, want->count, culprit);
         return;
     }
@@ -458,7 +458,7 @@ static int region_unpack(struct session *session, struct unpack *unpack)
         heap_region_put(&session->heap, address, bytes, (flags & REGION_SLAB) != 0, &region);
     if (result < 0)
         return result;
-    quota_charge_again(&session->accounts[RESOURCE_MEMORY], &region->charge, bytes);
+    quota_charge_again(&session->quotas[RESOURCE_MEMORY], &region->charge, bytes);
     fd_budget_charge_again(&region->charged_fd, &session->fds,
                            keeper_take(session->server->keeper, kept, KEEPER_DATA));
     region->kept = kept;
@@ -597,9 +597,9 @@ void session_memory_free(struct session *session, struct channel_message *messag
 
 void session_memory_query(struct session *session, struct channel_message *message)
 {
-    struct proto_memory_info body = {.limit = session->accounts[RESOURCE_MEMORY].limit,
-                                     .used = session->accounts[RESOURCE_MEMORY].used,
-                                     .host_limit = session->accounts[RESOURCE_HOST_MEMORY].limit,
-                                     .host_used = session->accounts[RESOURCE_HOST_MEMORY].used};
+    struct proto_memory_info body = {.limit = session->quotas[RESOURCE_MEMORY].limit,
+                                     .used = session->quotas[RESOURCE_MEMORY].used,
+                                     .host_limit = session->quotas[RESOURCE_HOST_MEMORY].limit,
+                                     .host_used = session->quotas[RESOURCE_HOST_MEMORY].used};
     session_answer(session, PROTO_MEMORY_INFO, message->header.serial, &body, NULL, 0);
 }

@@ -265,7 +265,7 @@ static void inspect_answered(void *context, const struct worker_answer *answer)
     memcpy(&needs, answer->message->body, sizeof needs);
     request->module->unsaved = needs.unsaved;
     const struct quota *culprit = NULL;
-    if (quota_charge(&request->session->accounts[RESOURCE_MEMORY], &request->module->resident,
+    if (quota_charge(&request->session->quotas[RESOURCE_MEMORY], &request->module->resident,
                      needs.resident_bytes, &culprit)) {
         struct error why, memory;
         session_quota_refuse(request->session, culprit, needs.resident_bytes, &memory);
@@ -571,7 +571,7 @@ static int module_unpack(struct session *session, struct unpack *unpack)
     quota_charge_again(&session->images, &module->charge, charged);
     quota_charge_again(&session->fds, &module->fd_charge, 1);
     if (resident)
-        quota_charge_again(&session->accounts[RESOURCE_MEMORY], &module->resident, resident);
+        quota_charge_again(&session->quotas[RESOURCE_MEMORY], &module->resident, resident);
     if (variables && !(module->variables = heap_find(&session->heap, variables)))
         return -EINVAL;
     module->image = image_unpack(session->server, bytes, hash, kept);

@@ -332,7 +332,7 @@ bool pinned_pool_make_room(struct session *session, const struct quota *culprit,
     struct server *server = session->server;
     struct pinned_buffer *buffer;
     bool any = false;
-    if (culprit == &server->accounts[RESOURCE_HOST_MEMORY])
+    if (culprit == &server->quotas[RESOURCE_HOST_MEMORY])
         return give_way(&server->pinned, bytes, true);
     if (culprit == &server->fds)
         return give_way(&server->pinned, 1, true);
@@ -350,7 +350,7 @@ bool pinned_pool_make_room(struct session *session, const struct quota *culprit,
 
 /* ---- in and out ---- */
 
-/* Moves a charge to another account; false: that has no room, and the charge stays. */
+/* Moves a charge to another quota; false: that has no room, and the charge stays. */
 static bool move_charge(struct charge *charge, struct quota *to, const struct quota **culprit)
 {
     struct quota *from = charge->quota;
@@ -379,7 +379,7 @@ bool pinned_pool_take(struct heap_region *region)
     }
     if (!move_charge(&region->charged_fd.charge, &server->fds, NULL))
         return false;
-    if (!move_charge(&region->charge, &server->accounts[RESOURCE_HOST_MEMORY], NULL)) {
+    if (!move_charge(&region->charge, &server->quotas[RESOURCE_HOST_MEMORY], NULL)) {
         move_charge(&region->charged_fd.charge, fds, NULL);
         return false;
     }
@@ -410,14 +410,14 @@ int pinned_pool_lend(struct session *session, struct heap_region *region,
     struct pinned_buffer *buffer = region->user;
     struct pinned_pool *pool = pool_of(buffer);
     struct server *server = buffer->server;
-    if (!move_charge(&region->charge, &session->accounts[RESOURCE_HOST_MEMORY], culprit))
+    if (!move_charge(&region->charge, &session->quotas[RESOURCE_HOST_MEMORY], culprit))
         return HEAP_FULL;
     if (!move_charge(&region->charged_fd.charge, &session->fds, culprit)) {
-        move_charge(&region->charge, &server->accounts[RESOURCE_HOST_MEMORY], NULL);
+        move_charge(&region->charge, &server->quotas[RESOURCE_HOST_MEMORY], NULL);
         return HEAP_FULL;
     }
     if (heap_region_again(region) < 0) {
-        move_charge(&region->charge, &server->accounts[RESOURCE_HOST_MEMORY], NULL);
+        move_charge(&region->charge, &server->quotas[RESOURCE_HOST_MEMORY], NULL);
         move_charge(&region->charged_fd.charge, &server->fds, NULL);
         return -ENOMEM;
     }
@@ -519,7 +519,7 @@ bool pinned_pool_take_window(struct session *session)
 
 bool pinned_pool_has_all(const struct session *session)
 {
-    const struct quota *pool = &session->server->accounts[RESOURCE_HOST_MEMORY];
+    const struct quota *pool = &session->server->quotas[RESOURCE_HOST_MEMORY];
     const struct heap_region *region = session->buffers.first;
     for (; region; region = region->next) {
         const struct pinned_buffer *buffer = region->user;

@@ -144,11 +144,11 @@ void pinned_pool_drop(struct heap_region *region);
 struct heap_region *pinned_pool_find(struct session *session, uint64_t bytes, bool *soon);
 
 /* Charges a buffer that pinned_pool_find returned to the session, whose it is then, MAPPING.
- * Returns 0; or HEAP_FULL with the account that lacks room in *culprit, and nothing has changed. */
+ * Returns 0; or HEAP_FULL with the quota that lacks room in *culprit, and nothing has changed. */
 int pinned_pool_lend(struct session *session, struct heap_region *region,
                      const struct quota **culprit);
 
-/* A charge of so many bytes lacks room in this account; NULL: the session's window is full. Returns
+/* A charge of so many bytes lacks room in this quota; NULL: the session's window is full. Returns
  * whether the pool is giving way, so that the caller may wait for retry. */
 bool pinned_pool_make_room(struct session *session, const struct quota *culprit, uint64_t bytes);
 

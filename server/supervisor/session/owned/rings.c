@@ -62,7 +62,7 @@ static uint32_t segment_fill(struct session *session, struct ring_segment *segme
 {
     const struct quota *culprit = NULL;
     uint64_t bytes = segment_bytes(segment);
-    if (quota_charge(&session->accounts[RESOURCE_HOST_MEMORY], &segment->charge, bytes, &culprit) ||
+    if (quota_charge(&session->quotas[RESOURCE_HOST_MEMORY], &segment->charge, bytes, &culprit) ||
         fd_budget_charge(&segment->charged_fd, &session->fds, &culprit)) {
         char size[UNITS_TEXT];
         /* The pool may hold what is missing. It has given way when the client asks again. */
@@ -202,7 +202,7 @@ static int segment_unpack(struct session *session, struct unpack *unpack)
     session->rings = segment;
     if (unpack->failed)
         return -EINVAL;
-    quota_charge_again(&session->accounts[RESOURCE_HOST_MEMORY], &segment->charge,
+    quota_charge_again(&session->quotas[RESOURCE_HOST_MEMORY], &segment->charge,
                        segment_bytes(segment));
     fd_budget_charge_again(&segment->charged_fd, &session->fds,
                            keeper_take(session->server->keeper, segment->kept, KEEPER_DATA));
