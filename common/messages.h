@@ -254,8 +254,8 @@
       "module %u has no variable '%.200s'") \
     X(variable_unusable, SUCCESS, \
       "the variable's memory can't be used: %s") \
-    X(driver_thread, SERVER_RESOURCES, \
-      "the driver thread could not be started: %s") \
+    X(quiet_thread, SERVER_RESOURCES, \
+      "the quiet thread could not be started: %s") \
     X(loader_thread, SERVER_RESOURCES, \
       "the %s thread could not be started: %s") \
     X(driver_caller_thread, SERVER_RESOURCES, \

@@ -8,7 +8,7 @@ const char *activity_thread_name(enum activity_thread thread)
 {
     static const char *const names[ACTIVITY_THREADS] = {
         [ACTIVITY_CONTROL] = "control",     [ACTIVITY_SUBMITTER] = "submitter",
-        [ACTIVITY_COMPLETER] = "completer", [ACTIVITY_DRIVER] = "driver",
+        [ACTIVITY_COMPLETER] = "completer", [ACTIVITY_QUIET] = "quiet",
         [ACTIVITY_LOADER] = "loader",       [ACTIVITY_LOADER_SECOND] = "loader",
         [ACTIVITY_CLEARER] = "clearer",     [ACTIVITY_CALLER] = "caller"};
     return names[thread];

@@ -26,7 +26,7 @@ enum activity_thread {
     ACTIVITY_SUBMITTER,
     ACTIVITY_COMPLETER,
     ACTIVITY_SERVING, /* the threads above serve all clients: the number of them */
-    ACTIVITY_DRIVER = ACTIVITY_SERVING,
+    ACTIVITY_QUIET = ACTIVITY_SERVING,
     ACTIVITY_CALLER,
     ACTIVITY_LOADER,
     ACTIVITY_LOADER_SECOND,

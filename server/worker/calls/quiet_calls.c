@@ -199,7 +199,7 @@ bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client)
     return waits;
 }
 
-/* ---- the driver thread ---- */
+/* ---- the quiet thread ---- */
 
 void quiet_calls_nudge(struct quiet_calls *calls)
 {

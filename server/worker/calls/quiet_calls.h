@@ -4,7 +4,7 @@
  * quiet_calls: calls of the driver that wait for the device, queued until nothing runs on it.
  *
  * Such a call would keep its thread for as long as anybody's kernel runs, and with it everybody who
- * needs the context. So no thread makes one by itself: it leaves it here, and the driver thread
+ * needs the context. So no thread makes one by itself: it leaves it here, and the quiet thread
  * (quiet_window.h) makes it in a quiet window. Calls are made by turns of their owners, those of
  * one owner in order.
  *
@@ -47,7 +47,7 @@ enum quiet_claim {
 
 struct quiet_call {
     /* The caller's: */
-    void (*make)(struct quiet_call *call); /* driver thread, without locks held */
+    void (*make)(struct quiet_call *call); /* quiet thread, without locks held */
     /* Of a deferred call: control thread, after it was made; frees it. Returns 0 or -errno of an
      * answer that could not be sent. */
     int (*end)(struct worker *worker, struct quiet_call *call);
@@ -66,7 +66,7 @@ struct quiet_call {
 struct quiet_calls {
     struct wake *wake;
     pthread_mutex_t lock;
-    pthread_cond_t queue_changed; /* for the driver thread */
+    pthread_cond_t queue_changed; /* for the quiet thread */
     pthread_cond_t over;          /* for those who wait: a call was made, or a window ended */
     struct list firsts;           /* of chains (chains.h): the calls of one client and one claim */
     struct queue done;            /* oldest first */
@@ -107,7 +107,7 @@ bool quiet_calls_work_try(struct quiet_calls *calls);
 /* ---- the control thread ---- */
 
 /* The call rides along in the next window. It is the queue's until quiet_calls_collect returns it;
- * once the driver thread has ended, it is made here and now. asks: somebody waits for it. */
+ * once the quiet thread has ended, it is made here and now. asks: somebody waits for it. */
 void quiet_calls_defer(struct quiet_calls *calls, struct quiet_call *call, bool asks);
 
 /* A deferred call that was made, the oldest first; NULL: there is none. */
@@ -122,10 +122,10 @@ bool quiet_calls_waits(struct quiet_calls *calls, uint32_t client);
 
 /* ---- any thread, whatever locks it holds ---- */
 
-/* The driver thread looks at once. */
+/* The quiet thread looks at once. */
 void quiet_calls_nudge(struct quiet_calls *calls);
 
-/* ---- the driver thread ---- */
+/* ---- the quiet thread ---- */
 
 /* Sleeps until something is queued, the queue is stopped or the time has come (ns of
  * clock_now). Returns false when it was stopped. */
@@ -153,12 +153,12 @@ void quiet_calls_shut(struct quiet_calls *calls, bool closed);
  */
 bool quiet_calls_make_next(struct quiet_calls *calls, uint64_t now, uint32_t *owner);
 
-/* ---- whoever ends the driver thread ---- */
+/* ---- whoever ends the quiet thread ---- */
 
 /* No call is made in a window from now on; whoever waits goes on without. Idempotent. */
 void quiet_calls_stop(struct quiet_calls *calls);
 
-/* The driver thread has ended and nothing runs on the device: makes what is queued. Control thread.
+/* The quiet thread has ended and nothing runs on the device: makes what is queued. Control thread.
  */
 void quiet_calls_make_rest(struct quiet_calls *calls);
 

@@ -42,7 +42,7 @@ void control_quiet_grow_drop(struct growth *growth);
 /* Ends what was carried out, and answers. */
 int control_quiet_finish(struct worker *worker);
 
-/* The worker ends, nothing runs on the device any more and the driver thread has ended: carries out
+/* The worker ends, nothing runs on the device any more and the quiet thread has ended: carries out
  * and ends all that is deferred. */
 void control_quiet_finish_all(struct worker *worker);
 

@@ -6,7 +6,7 @@
  * The driver keeps it for every thread that the device can run at once. The first launch of a
  * kernel that needs more makes the driver wait until the device is idle, with the context's lock
  * held (cuda.h, cuCtxSetLimit and CU_LIMIT_STACK_SIZE). So the submitter launches no such kernel:
- * its ring waits, and the driver thread makes room in a quiet window. Room is never given back.
+ * its ring waits, and the quiet thread makes room in a quiet window. Room is never given back.
  *
  * Bytes are those of one thread.
  */
@@ -40,13 +40,13 @@ static inline uint64_t local_memory_room(const struct local_memory *local)
     return atomic_load_explicit(&local->room, memory_order_acquire);
 }
 
-/* Makes room for so much. streams: one CUstream of each partition. The driver thread, in a quiet
+/* Makes room for so much. streams: one CUstream of each partition. The quiet thread, in a quiet
  * window. Returns the driver's result; after a failure there is as much as before. */
 cuda_result local_memory_grow(struct local_memory *local, const struct cuda_driver *cuda,
                               uint64_t bytes, const cuda_stream *streams, uint32_t count);
 
 /* Makes the room that there is on a new partition too, which has this CUstream. At start, or the
- * driver thread in a quiet window. Returns the driver's result. */
+ * quiet thread in a quiet window. Returns the driver's result. */
 cuda_result local_memory_extend(const struct local_memory *local, const struct cuda_driver *cuda,
                                 cuda_stream stream);
 

@@ -216,7 +216,7 @@ static void *quiet_window_main(void *argument)
     struct quiet_window *window = argument;
     struct worker *worker = window->worker;
     uint64_t next = QUIET_NEVER;
-    activity_begin(ACTIVITY_DRIVER);
+    activity_begin(ACTIVITY_QUIET);
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     cuda_result result = gpu_enter(&worker->gpu);
     if (result != CUDA_OK)
@@ -238,10 +238,10 @@ uint32_t quiet_window_start(struct quiet_window *window, struct worker *worker, 
     quiet_defaults(&settings);
     quiet_begin(&window->quiet, &settings, clock_now());
     pthread_mutex_init(&window->lock, NULL);
-    int error = thread_start(&window->thread, "driver", quiet_window_main, window);
+    int error = thread_start(&window->thread, "quiet", quiet_window_main, window);
     if (error) {
         pthread_mutex_destroy(&window->lock);
-        return error_set(why, MESSAGE(driver_thread), strerror(error));
+        return error_set(why, MESSAGE(quiet_thread), strerror(error));
     }
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * quiet_window: the driver thread, which makes calls that wait for the device, in times in which
+ * quiet_window: the quiet thread, which makes calls that wait for the device, in times in which
  * nothing runs on it.
  *
  * server/scheduler/quiet.h decides when, quiet_calls.h has the calls. A window: the gate lets no

@@ -352,7 +352,7 @@ void gate_drop(struct gate *gate, struct client *client)
     pthread_mutex_unlock(&gate->lock);
 }
 
-/* ---- the driver thread ---- */
+/* ---- the quiet thread ---- */
 
 void gate_pause(struct gate *gate)
 {

@@ -171,7 +171,7 @@ struct client *gate_find_ending(struct gate *gate);
 /* The client is never runnable again, and counts as without work. */
 void gate_drop(struct gate *gate, struct client *client);
 
-/* ---- the driver thread, without locks held ---- */
+/* ---- the quiet thread, without locks held ---- */
 
 /* No client submits any more, from its next turn on, and leases stand still. Clients that want to
  * are HELD; after gate_resume all must be marked for the submitter. */

@@ -25,7 +25,7 @@
  * device, and limits hold as duty cycles (gate.h); partitions.unsupported says why.
  *
  * partition_find, partition_put, partition_too_many and partition_has_room: any thread; they make
- * no call of the driver. The other functions: the driver thread, in a quiet window, for making and
+ * no call of the driver. The other functions: the quiet thread, in a quiet window, for making and
  * destroying may wait for the device; or whoever starts and stops the worker.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_PARTITION_H

@@ -197,7 +197,7 @@ static double processor_seconds(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* The control thread and the driver thread contend for the queue's lock, which everybody needs who
+/* The control thread and the quiet thread contend for the queue's lock, which everybody needs who
  * gives something up. A walk of the queue for each call would be 10^10 steps here. */
 static void a_hundred_thousand_calls_of_one_client_take_no_time(void **state)
 {

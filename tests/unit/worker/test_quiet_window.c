@@ -22,7 +22,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* The driver thread gets no memory for what it notes of running work. */
+/* The quiet thread gets no memory for what it notes of running work. */
 static bool has_no_rows;
 
 void *reallocarray(void *items, size_t count, size_t bytes)

@@ -23,7 +23,7 @@ static int teardown(void **state)
     return harness_stop(state);
 }
 
-static bool is_driver_thread(pid_t thread)
+static bool is_quiet_thread(pid_t thread)
 {
     char path[64], name[32] = "";
     snprintf(path, sizeof path, "/proc/self/task/%d/comm", (int)thread);
@@ -31,17 +31,17 @@ static bool is_driver_thread(pid_t thread)
     assert_non_null(file);
     assert_non_null(fgets(name, sizeof name, file));
     fclose(file);
-    return strcmp(name, "driver\n") == 0;
+    return strcmp(name, "quiet\n") == 0;
 }
 
 /* Making or destroying one may wait for whatever runs, and the submitter and control serve
  * everybody. */
-static void expect_streams_of_the_driver_thread(void)
+static void expect_streams_of_the_quiet_thread(void)
 {
     for (uint32_t i = made_at_start; i < fake_count(FAKE_STREAM_CREATE); i++)
-        assert_true(is_driver_thread(fake_call(FAKE_STREAM_CREATE, i).thread));
+        assert_true(is_quiet_thread(fake_call(FAKE_STREAM_CREATE, i).thread));
     for (uint32_t i = 0; i < fake_count(FAKE_STREAM_DESTROY); i++)
-        assert_true(is_driver_thread(fake_call(FAKE_STREAM_DESTROY, i).thread));
+        assert_true(is_quiet_thread(fake_call(FAKE_STREAM_DESTROY, i).thread));
 }
 
 static void expect_nothing_shared(uint32_t client)
@@ -74,7 +74,7 @@ static void streams_of_one_client_share_before_others_must(void **state)
             assert_int_equal(peer_wait(peers[p], s, 1), 0);
     for (uint32_t p = 1; p < 6; p++)
         peer_detach(peers[p]);
-    expect_streams_of_the_driver_thread();
+    expect_streams_of_the_quiet_thread();
 }
 
 /* More partitions than there are hardware queues for streams of their own. */
@@ -100,7 +100,7 @@ static void streams_of_partitions_make_way(void **state)
     unsigned busy = (unsigned)fake.destroyed_busy;
     pthread_mutex_unlock(&fake.lock);
     assert_int_equal(busy, 0);
-    expect_streams_of_the_driver_thread();
+    expect_streams_of_the_quiet_thread();
 }
 
 static void wait_for_stream(int32_t priority)
