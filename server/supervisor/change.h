@@ -48,8 +48,8 @@ int change_set(struct supervisor *supervisor, uint32_t client, const struct allo
                const struct change_asker *asker);
 
 /*
- * Like change_set, to undo changes of which one was refused. To be called from within the callback of
- * the last of them: then a reload that began meanwhile waits for this change too.
+ * Like change_set, to undo changes of which one was refused. To be called from within the callback
+ * of the last of them: then a reload that began meanwhile waits for this change too.
  */
 int change_put_back(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
                     const struct change_asker *asker);
