@@ -282,7 +282,7 @@ static const char *judge(const char *thread, const char *call, int held)
         return "this thread must not wait for the context";
     if (IS_IN(drains, thread, call) && strcmp(thread, "quiet"))
         return "the call waits for the device, outside of a quiet window";
-    if (IS_IN(unsure, thread, call) && strcmp(thread, "driver") && strcmp(thread, "caller"))
+    if (IS_IN(unsure, thread, call) && strcmp(thread, "quiet") && strcmp(thread, "caller"))
         return "this thread must not make a call that may wait";
     return NULL;
 }

@@ -41,7 +41,7 @@ static inline bool call_probe_is_free(const struct call_probe *probe, enum probe
 }
 
 /*
- * Around one call, by the driver thread in a quiet window. Begin returns false if there is nothing
+ * Around one call, by the quiet thread in a quiet window. Begin returns false if there is nothing
  * to find out, and then nothing is to be ended. End waits for the kernel; made: whether the call
  * was made at all. It returns the driver's result, and whether that was the look which showed such
  * calls free, in *found.
