@@ -464,6 +464,7 @@ static void *outlive_reset(void *unused)
     pthread_barrier_wait(&both);
     EXPECT(0, cudaMalloc(&memory, 4096));
     EXPECT(0, cudaMemset(memory, 0, 4096));
+    EXPECT(0, cudaDeviceSynchronize()); /* a fill is not waited for, and freeing need not wait */
     EXPECT(0, cudaFree(memory));
     return NULL;
 }
