@@ -4,7 +4,7 @@
  * driver_exports: every function that both libcuda.so.1 carry, gpushare's drop-in and the software
  * GPU's, once. The prototypes below and the rows of cuGetProcAddress (api_entry.c) are made from
  * this table. exports.txt names all functions that NVIDIA's library has; the others are refused
- * (generate_exports.py).
+ * (generate_exports.py). softgpu_exports.h has those that the software GPU alone carries.
  *
  * E(name, symbol, version, (parameters))
  * name: for cuGetProcAddress. symbol: the exported one. version: of CUDA, which chooses the ABI
