@@ -184,9 +184,9 @@ cuda_result cuMemFree_v2(cuda_device_ptr ptr)
         return CUDA_OK;
     if (!driver_pool_disown(ptr))
         return CUDA_ERR_INVALID_VALUE;
-    /* As on hardware, freeing waits for the device, whatever the seed has draining calls do:
-     * programs free memory behind a kernel or a fill that uses it. */
-    API_TRY(api_await(device));
+    /* As on hardware, freeing waits for the device. */
+    if (!device_settings()->context_lock)
+        API_TRY(api_await(device));
     context_lock_call(device, CONTEXT_CALL_FREE);
     result = device_check();
     if (result == CUDA_OK)
