@@ -90,6 +90,7 @@ struct worker {
     struct call_probe call_probe;
     uint32_t placement_error;   /* why the last partition could not be made */
     uint64_t make_again;        /* ns: when it is tried again */
+    uint64_t make_openly_at;    /* ns: the next call beside work; the caller thread's */
     struct usual_sizes sizes;   /* that the schedule names */
     int channel;                /* to the supervisor; the caller's */
     pthread_mutex_t fault_lock; /* held while the supervisor is told that the context is lost */

@@ -124,7 +124,8 @@ static cuda_result drop_partitions(struct worker *worker)
 {
     uint32_t gone;
     stream_pool_reap(&worker->pool);
-    bool probes = call_probe_begin(&worker->call_probe, &worker->gpu, PROBED_DESTRUCTION);
+    bool probes = partition_too_many(&worker->partitions) &&
+                  call_probe_begin(&worker->call_probe, &worker->gpu, PROBED_DESTRUCTION);
     drop_unused(worker, false, &gone);
     return probes ? end_probe(worker, PROBED_DESTRUCTION, gone > 0) : CUDA_OK;
 }
@@ -167,8 +168,8 @@ static bool make_openly(struct driver_call *call)
     struct worker *worker = making->worker;
     uint64_t begun = clock_now();
     uint32_t gone;
-    if (!quiet_calls_work_try(&worker->quiet_calls)) {
-        call->not_before = begun + WINDOW_PAUSE_NS;
+    if (begun < worker->make_openly_at || !quiet_calls_work_try(&worker->quiet_calls)) {
+        call->not_before = max(begun + WINDOW_PAUSE_NS, worker->make_openly_at);
         return true;
     }
     making->order.destroys = call_probe_is_free(&worker->call_probe, PROBED_DESTRUCTION);
@@ -179,7 +180,9 @@ static bool make_openly(struct driver_call *call)
     quiet_calls_work_end(&worker->quiet_calls);
     see_result(making);
     uint64_t now = clock_now();
-    call->not_before = now + REST_TIMES * (now - begun);
+    worker->make_openly_at =
+        now + (making->result == CUDA_OK ? REST_TIMES * (now - begun) : AGAIN_NS);
+    call->not_before = worker->make_openly_at;
     return making->kind == MAKE_STREAMS && making->result == CUDA_OK && making->order.count;
 }
 

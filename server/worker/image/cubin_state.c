@@ -170,11 +170,16 @@ static bool symbol_harmless(const struct cubin_file *file, const Elf64_Sym *symb
     }
 }
 
+/* Reading is not interrupted, and the image is somebody's: a table that takes long to read is no
+ * compiler's. The largest kernels of PyTorch's libraries have some thousand. */
+#define SYMBOLS_MAX (1u << 16)
+
 static bool symbols_harmless(const struct cubin_file *file, const Elf64_Shdr *section)
 {
     struct cubin_span symbols, texts, at;
     Elf64_Sym symbol;
-    if (!cubin_file_symbols(file, section, &symbols, &texts) || symbols.size % sizeof symbol)
+    if (!cubin_file_symbols(file, section, &symbols, &texts) || symbols.size % sizeof symbol ||
+        symbols.size / sizeof symbol > SYMBOLS_MAX)
         return false;
     for (uint64_t from = sizeof symbol; cubin_file_cut(symbols, from, sizeof symbol, &at);
          from += sizeof symbol) {

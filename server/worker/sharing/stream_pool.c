@@ -512,6 +512,14 @@ bool stream_pool_drop(struct stream_pool *pool, const struct partition *partitio
     } while (gone);
     pthread_mutex_lock(&pool->lock);
     bool left = count_of_partition(pool, partition) > 0;
+    /* A client that moved away keeps its home there until it binds a ring again, and the
+     * partition's own queues go with it. */
+    for (uint32_t i = 0; !left && partition->queues && i < partition->queues->count; i++) {
+        struct client *client =
+            (struct client *)(uintptr_t)atomic_load(&partition->queues->queues[i].home);
+        if (client)
+            leave_home(pool, client);
+    }
     pthread_mutex_unlock(&pool->lock);
     return !left;
 }

@@ -426,6 +426,35 @@ static void a_pool_without_streams_binds_no_ring(void **state)
     stream_pool_close(&pool);
 }
 
+/* The queues of a partition of its own go with it; a client that moved away has no home among them
+ * then. */
+static void a_home_goes_with_its_partition(void **state)
+{
+    (void)state;
+    struct stream_pool pool;
+    struct partition *whole = harness.worker.clients[0]->shared.partition, apart = *whole;
+    struct client client = {.shared.partition = &apart};
+    struct client_stream ring = {.client = &client};
+    apart.queues = calloc(1, sizeof *apart.queues);
+    assert_non_null(apart.queues);
+    driver_queue_set_open(apart.queues, 2);
+    stream_pool_open(&pool, &harness.worker.gpu);
+    stream_pool_join(&pool, &client);
+    assert_int_equal(stream_pool_prepare(&pool, &apart, 0, 2), CUDA_OK);
+    assert_int_equal(stream_pool_prepare(&pool, whole, 0, 1), CUDA_OK);
+    assert_int_equal(stream_pool_bind(&pool, &ring), CUDA_OK);
+    assert_non_null(client.queues.home);
+    stream_pool_unbind(&pool, &ring);
+    client.shared.partition = whole;
+    assert_true(stream_pool_drop(&pool, &apart));
+    assert_null(client.queues.home);
+    free(apart.queues);
+    assert_int_equal(stream_pool_bind(&pool, &ring), CUDA_OK);
+    stream_pool_unbind(&pool, &ring);
+    stream_pool_forget(&pool, &client);
+    stream_pool_close(&pool);
+}
+
 /* The most that was submitted to the CUstreams of one queue since the log had `from` calls, of all
  * kinds. */
 static uint32_t most_submitted(uint32_t from)
@@ -647,6 +676,7 @@ int main(void)
         T(those_who_share_go_where_work_gets_on),
         T(who_can_leaves_a_queue_where_work_stands),
         T(a_pool_without_streams_binds_no_ring),
+        T(a_home_goes_with_its_partition),
         T(partitions_have_streams_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
