@@ -36,8 +36,8 @@ uint32_t change_configured(struct supervisor *supervisor, uint32_t client,
                              &grant) < 0)
         return error_set(why, MESSAGE(change_profile_gone), client, session->asked.profile);
     *configured = grant.allowance;
-    QUOTA_FOR_EACH(i)
-    configured->of[i].limit = min(configured->of[i].limit, session->window.bytes);
+    QUOTA_FOR_EACH (i)
+        configured->of[i].limit = min(configured->of[i].limit, session->window.bytes);
     for (enum resource i = 0; i < RESOURCES; i++)
         if (grant.own[i]) {
             const uint64_t now = session->grant.allowance.of[i].request;

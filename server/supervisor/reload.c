@@ -217,8 +217,7 @@ static struct allowance wanted_guarantees(const struct change *change,
                                           const struct session *session, bool falling)
 {
     struct allowance wanted = change->guaranteed;
-    QUOTA_FOR_EACH(i)
-    {
+    QUOTA_FOR_EACH (i) {
         const uint64_t old = change->old.allowance.of[i].request;
         const uint64_t new = change->new.allowance.of[i].request;
         const uint64_t now = wanted.of[i].request;
@@ -279,10 +278,10 @@ static void guarantee_as_before(struct reload *reload)
             if (!session)
                 continue;
             struct allowance to = session_quota_guarantees(session);
-            QUOTA_FOR_EACH(resource)
-            to.of[resource].request =
-                rising ? change->guaranteed.of[resource].request
-                       : min(change->guaranteed.of[resource].request, to.of[resource].request);
+            QUOTA_FOR_EACH (resource)
+                to.of[resource].request =
+                    rising ? change->guaranteed.of[resource].request
+                           : min(change->guaranteed.of[resource].request, to.of[resource].request);
             session_quota_restore(session, &to);
         }
 }
@@ -296,8 +295,8 @@ static void remember_clients(struct reload *reload)
             continue;
         change->guaranteed = session_quota_guarantees(session);
         change->counted_in = session->counts_in;
-        QUOTA_FOR_EACH(resource)
-        change->total_limits[resource] = total_members_limit(session->totals.of[resource]);
+        QUOTA_FOR_EACH (resource)
+            change->total_limits[resource] = total_members_limit(session->totals.of[resource]);
     }
 }
 
@@ -328,8 +327,7 @@ static void limit_memory(struct reload *reload)
         if (!session)
             continue;
         struct allowance *grant = &session->grant.allowance;
-        QUOTA_FOR_EACH(resource)
-        {
+        QUOTA_FOR_EACH (resource) {
             struct quota *quota = &session->quotas[resource];
             quota->limit = wanted_limit(change, session, resource);
             grant->of[resource] = (struct allowance_range){quota->guarantee, quota->limit};
@@ -557,8 +555,8 @@ static bool client_differs(const struct change *change, const struct session *se
     bool differs = !allowance_equal(&change->before, &session->grant.allowance) ||
                    before->count != now->count ||
                    memcmp(before->of, now->of, sizeof before->of) != 0;
-    QUOTA_FOR_EACH(i)
-    differs |= change->total_limits[i] != total_members_limit(session->totals.of[i]);
+    QUOTA_FOR_EACH (i)
+        differs |= change->total_limits[i] != total_members_limit(session->totals.of[i]);
     return differs;
 }
 

@@ -164,9 +164,9 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
         free(supervisor);
         return result;
     }
-    QUOTA_FOR_EACH(i)
-    if (!allowance_resource(i)->of_device)
-        quota_open(&supervisor->server.quotas[i], allowance_resource(i)->whole_quota, 0, NULL);
+    QUOTA_FOR_EACH (i)
+        if (!allowance_resource(i)->of_device)
+            quota_open(&supervisor->server.quotas[i], allowance_resource(i)->whole_quota, 0, NULL);
     supervisor->server.quotas[RESOURCE_HOST_MEMORY].limit = settings->host_total;
     quota_open(&supervisor->server.images, "module image memory of the server",
                machine_memory() / IMAGES_PART, NULL);
@@ -204,8 +204,7 @@ void supervisor_free(struct supervisor *supervisor)
     free(supervisor->saved);
     image_cache_close(&supervisor->server.cache);
     offenders_close(&supervisor->server.offenders);
-    QUOTA_FOR_EACH(i)
-    {
+    QUOTA_FOR_EACH (i) {
         quota_close(&supervisor->server.quotas[i]);
         for (uint32_t at = 0; at < supervisor->server.device_count; at++)
             quota_close(&supervisor->server.devices[at].quotas[i]);

@@ -127,8 +127,8 @@ static void view_client(const struct session *session, struct client_view *view)
     view->device = session->device->index;
     view->asked = session->wish;
     view->granted = session->grant.allowance;
-    QUOTA_FOR_EACH(i)
-    view->charged[i] = session->quotas[i].used;
+    QUOTA_FOR_EACH (i)
+        view->charged[i] = session->quotas[i].used;
     view->multiprocessors = session->worker.multiprocessors;
     view->partitioned = session->worker.partitioned;
     if (session->state == PROTO_CONNECTION_STATE_ATTACHED)

@@ -61,11 +61,11 @@ struct grant admission_grant(const struct admission *admission,
     uint64_t most =
         admission->max_window ? admission->max_window : address_plan_round(device->memory);
     allowance_tighten(&to, wish);
-    QUOTA_FOR_EACH(i)
-    if (allowance_resource(i)->of_device) {
-        allowance_resolve(&to, i, device->memory);
-        limit_to(&to, i, device->memory);
-    }
+    QUOTA_FOR_EACH (i)
+        if (allowance_resource(i)->of_device) {
+            allowance_resolve(&to, i, device->memory);
+            limit_to(&to, i, device->memory);
+        }
     uint64_t window = address_plan_size(to.memory.limit, to.host_memory.limit, most);
     for (enum resource i = 0; i < RESOURCES; i++) {
         uint64_t request = to.of[i].request == ALLOWANCE_UNSET ? 0 : to.of[i].request;

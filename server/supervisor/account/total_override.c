@@ -10,20 +10,23 @@
 #include "common/printable.h"
 #include "server/supervisor/config/rules.h"
 
+static bool is_known(const struct account_owner *owner)
+{
+    return owner->kind == TOTAL_CGROUP ? owner->cgroup != NULL : owner->id != CONFIG_ID_UNKNOWN;
+}
+
 const char *account_owner_text(const struct account_owner *owner, char text[ACCOUNT_OWNER_TEXT])
 {
     if (owner->kind == TOTAL_CGROUP)
         snprintf(text, ACCOUNT_OWNER_TEXT, "cgroup %s", owner->cgroup);
+    else if (!is_known(owner))
+        snprintf(text, ACCOUNT_OWNER_TEXT, "%ss that can't be seen",
+                 owner->kind == TOTAL_USER ? "user" : "group");
     else
         snprintf(text, ACCOUNT_OWNER_TEXT, "%s %u", owner->kind == TOTAL_USER ? "user" : "group",
                  owner->id);
     printable_replace(text);
     return text;
-}
-
-static bool is_known(const struct account_owner *owner)
-{
-    return owner->kind == TOTAL_CGROUP ? owner->cgroup != NULL : owner->id != CONFIG_ID_UNKNOWN;
 }
 
 static struct account_owner owner_of(const struct total_override *override)

@@ -49,9 +49,9 @@ void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
                               .schedule = settings->schedule,
                               .configured = settings->schedule};
     device->admission.limits = allowance_none;
-    QUOTA_FOR_EACH(i)
-    if (allowance_resource(i)->of_device)
-        quota_open(&device->quotas[i], allowance_resource(i)->whole_quota, 0, NULL);
+    QUOTA_FOR_EACH (i)
+        if (allowance_resource(i)->of_device)
+            quota_open(&device->quotas[i], allowance_resource(i)->whole_quota, 0, NULL);
     uv_timer_init(loop, &device->timer);
     uv_timer_init(loop, &device->absolve);
     uv_timer_init(loop, &device->pace);

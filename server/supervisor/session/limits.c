@@ -39,9 +39,9 @@ static struct allowance change_in_bytes(const struct session *session,
                                         const struct allowance *change)
 {
     struct allowance bytes = *change;
-    QUOTA_FOR_EACH(i)
-    if (allowance_resource(i)->of_device)
-        allowance_resolve(&bytes, i, session->device->info.memory);
+    QUOTA_FOR_EACH (i)
+        if (allowance_resource(i)->of_device)
+            allowance_resolve(&bytes, i, session->device->info.memory);
     return bytes;
 }
 
@@ -53,8 +53,8 @@ static struct allowance allowance_wanted(const struct session *session,
     struct allowance to = session->grant.allowance;
     if (session->answers_due)
         allowance_change(&to, &session->limits_sent);
-    QUOTA_FOR_EACH(i)
-    to.of[i].request = session->quotas[i].guarantee;
+    QUOTA_FOR_EACH (i)
+        to.of[i].request = session->quotas[i].guarantee;
     allowance_change(&to, change);
     return to;
 }
@@ -98,11 +98,11 @@ static struct allowance guarantees_after(const struct session *session,
                                          const struct allowance *change)
 {
     struct allowance to = session_quota_guarantees(session);
-    QUOTA_FOR_EACH(i)
-    if (change->of[i].request != ALLOWANCE_UNSET) {
-        to.of[i].request = change->of[i].request;
-        to.of_from[i].request = allowance_source(change, i, ALLOWANCE_REQUEST);
-    }
+    QUOTA_FOR_EACH (i)
+        if (change->of[i].request != ALLOWANCE_UNSET) {
+            to.of[i].request = change->of[i].request;
+            to.of_from[i].request = allowance_source(change, i, ALLOWANCE_REQUEST);
+        }
     return to;
 }
 
@@ -112,8 +112,8 @@ static struct allowance guarantees_with(const struct session *session,
                                         const struct allowance *change)
 {
     struct allowance to = guarantees_after(session, change);
-    QUOTA_FOR_EACH(i)
-    to.of[i].request = max(to.of[i].request, session->quotas[i].guarantee);
+    QUOTA_FOR_EACH (i)
+        to.of[i].request = max(to.of[i].request, session->quotas[i].guarantee);
     return to;
 }
 
@@ -149,8 +149,7 @@ static uint32_t check_limits(const struct session *session, const struct allowan
 {
     char most[UNITS_TEXT], wanted[UNITS_TEXT];
     uint64_t device = session->device->info.memory, window = session->window.bytes;
-    QUOTA_FOR_EACH(i)
-    {
+    QUOTA_FOR_EACH (i) {
         const struct allowance_resource *resource = allowance_resource(i);
         uint64_t limit = change->of[i].limit;
         if (limit == ALLOWANCE_UNSET)
@@ -183,8 +182,8 @@ uint32_t session_limits_check(struct session *session, const struct allowance *c
     if (error)
         return error;
     bool asks = false;
-    QUOTA_FOR_EACH(i)
-    asks |= bytes.of[i].request != ALLOWANCE_UNSET;
+    QUOTA_FOR_EACH (i)
+        asks |= bytes.of[i].request != ALLOWANCE_UNSET;
     /* Two changes at once would leave the guarantee of the one that is answered last. */
     if (asks && session->answers_due)
         return error_set(why, MESSAGE(change_under_way), session->number);
@@ -217,8 +216,8 @@ static void set_memory(struct session *session, const struct allowance *change)
     keep_guarantees(session, &guarantees);
     const struct allowance own = allowance_part_by(change, false);
     allowance_change(grant, &own);
-    QUOTA_FOR_EACH(i)
-    session->quotas[i].limit = grant->of[i].limit;
+    QUOTA_FOR_EACH (i)
+        session->quotas[i].limit = grant->of[i].limit;
     session_touch(session);
 }
 
@@ -345,8 +344,8 @@ int session_limits_put_back(struct session *session, const struct allowance *cha
     const struct allowance more = guarantees_with(session, &back);
     if (!session_quota_restore(session, &more)) {
         log_error(MESSAGE_TEXT(log_guarantee_lost), session->number);
-        QUOTA_FOR_EACH(i)
-        back.of[i].request = ALLOWANCE_UNSET;
+        QUOTA_FOR_EACH (i)
+            back.of[i].request = ALLOWANCE_UNSET;
     }
     return change_limits(session, &back, asker);
 }

@@ -51,8 +51,7 @@ static int total_join_limited(struct session *session, const struct config *conf
     struct allowance limits;
     int result = 0;
     total_override_limits(&session->server->total_overrides, config, &owner, &limits);
-    QUOTA_FOR_EACH(i)
-    {
+    QUOTA_FOR_EACH (i) {
         uint32_t device =
             allowance_resource(i)->of_device ? session->device->index : TOTAL_OF_SERVER;
         if (result == 0 && allowance_has(&limits, i, ALLOWANCE_LIMIT))
@@ -79,15 +78,14 @@ int session_quota_find_totals(struct session *session, const struct config *conf
 
 void session_quota_drop_totals(struct server *server, struct session_totals *totals)
 {
-    QUOTA_FOR_EACH(i)
-    total_members_leave(&server->totals, &totals->of[i]);
+    QUOTA_FOR_EACH (i)
+        total_members_leave(&server->totals, &totals->of[i]);
 }
 
 void session_quota_swap_totals(struct session *session, struct session_totals *totals)
 {
     struct session_totals old = session->totals;
-    QUOTA_FOR_EACH(i)
-    {
+    QUOTA_FOR_EACH (i) {
         total_members_exit(old.of[i], &session->quotas[i]);
         total_members_enter(totals->of[i], &session->quotas[i]);
     }
@@ -191,8 +189,7 @@ static uint32_t guarantee_refuse(const struct session *session, const struct quo
 struct allowance session_quota_guarantees(const struct session *session)
 {
     struct allowance now = allowance_none;
-    QUOTA_FOR_EACH(i)
-    {
+    QUOTA_FOR_EACH (i) {
         now.of[i].request = session->quotas[i].guarantee;
         now.of_from[i].request = allowance_source(&session->grant.allowance, i, ALLOWANCE_REQUEST);
     }
@@ -203,8 +200,7 @@ uint32_t session_quota_guarantee(struct session *session, const struct allowance
                                  struct error *why)
 {
     const struct allowance before = session_quota_guarantees(session);
-    QUOTA_FOR_EACH(i)
-    {
+    QUOTA_FOR_EACH (i) {
         const struct quota *culprit = NULL;
         if (!quota_guarantee(&session->quotas[i], wanted->of[i].request, &culprit))
             continue;
@@ -217,8 +213,8 @@ uint32_t session_quota_guarantee(struct session *session, const struct allowance
 bool session_quota_restore(struct session *session, const struct allowance *before)
 {
     bool whole = true;
-    QUOTA_FOR_EACH(i)
-    whole &= quota_restore(&session->quotas[i], before->of[i].request) == 0;
+    QUOTA_FOR_EACH (i)
+        whole &= quota_restore(&session->quotas[i], before->of[i].request) == 0;
     return whole;
 }
 
@@ -231,9 +227,9 @@ uint32_t session_quota_open(struct session *session, struct error *why)
     struct session_totals totals;
     /* A quarter, so that one client can't take all of it. */
     uint64_t images = server->images.limit / 4;
-    QUOTA_FOR_EACH(i)
-    quota_open(&session->quotas[i], allowance_resource(i)->quota, grant->of[i].limit,
-               whole_of(session, i));
+    QUOTA_FOR_EACH (i)
+        quota_open(&session->quotas[i], allowance_resource(i)->quota, grant->of[i].limit,
+                   whole_of(session, i));
     session->user_share =
         user_share_join(&server->user_shares, session->uid, &server->fds, &server->images);
     if (!session->user_share || job_client_open(&session->jobs, &server->jobs, session->uid) < 0)
@@ -255,8 +251,8 @@ void session_quota_close(struct session *session)
     struct session_totals totals = {0};
     session_quota_swap_totals(session, &totals);
     session_quota_drop_totals(session->server, &totals);
-    QUOTA_FOR_EACH(i)
-    quota_close(&session->quotas[i]);
+    QUOTA_FOR_EACH (i)
+        quota_close(&session->quotas[i]);
     quota_close(&session->fds);
     quota_close(&session->images);
     job_client_close(&session->jobs);
@@ -347,8 +343,7 @@ uint32_t session_quota_refuse(const struct session *session, const struct quota 
                               uint64_t asked, struct error *why)
 {
     char used[UNITS_TEXT], limit[UNITS_TEXT], more[ASKED_TEXT];
-    QUOTA_FOR_EACH(i)
-    {
+    QUOTA_FOR_EACH (i) {
         if (culprit == &session->quotas[i])
             return refuse_own(session, i, asked, why);
         if (culprit == whole_of(session, i) && i == RESOURCE_HOST_MEMORY &&

@@ -10,12 +10,9 @@
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session_client.h"
 
-/* An owner may have an account and totals, each of which has its name. NULL: there is no room. */
-static struct proto_owner *find_owner(struct proto_owners *body, const char *name)
+/* NULL: there is no room. */
+static struct proto_owner *new_owner(struct proto_owners *body, const char *name)
 {
-    for (uint32_t i = 0; i < body->count; i++)
-        if (!strcmp(body->owners[i].name, name))
-            return &body->owners[i];
     if (body->count == PROTO_OWNERS_MAX) {
         body->more = 1;
         return NULL;
@@ -29,10 +26,21 @@ static struct proto_owner *find_owner(struct proto_owners *body, const char *nam
     return owner;
 }
 
+/* The owner of a total, who may have an account and another total, each of which has that name.
+ * Names of accounts are cut, and then two may be alike: a total whose name is cut has a row of its
+ * own. */
+static struct proto_owner *find_owner(struct proto_owners *body, const char *name)
+{
+    for (uint32_t i = 0; i < body->count; i++)
+        if (!strcmp(body->owners[i].name, name))
+            return &body->owners[i];
+    return new_owner(body, name);
+}
+
 static void add_account(struct proto_owners *body, const struct proto_worker_account *account,
                         bool scheduled)
 {
-    struct proto_owner *owner = find_owner(body, account->name);
+    struct proto_owner *owner = new_owner(body, account->name);
     if (!owner)
         return;
     owner->time_request = account->time_request;
@@ -68,8 +76,8 @@ void session_owners_query(struct session *session, struct channel_message *messa
     }
     for (uint32_t i = 0; i < session->counts_in.count; i++)
         add_account(&body, &session->counts_in.of[i], i == 0);
-    QUOTA_FOR_EACH(i)
-    for (const struct total_member *of = session->totals.of[i]; of; of = of->next)
-        add_total(&body, of->total);
+    QUOTA_FOR_EACH (i)
+        for (const struct total_member *of = session->totals.of[i]; of; of = of->next)
+            add_total(&body, of->total);
     session_answer(session, PROTO_OWNERS, message->header.serial, &body, NULL, 0);
 }
