@@ -5,8 +5,8 @@
  * block is kept until its stream has come so far. It is given out again where the order of streams
  * allows that, and released when a call finds the device idle, or memory short.
  *
- * A pool belongs to a place: the device or the context whose memory it has. The driver and the
- * runtime have a table of pools each. Any thread; no lock is held while a call waits.
+ * A pool belongs to a place: the device or the context whose memory it has. Each
+ * libcuda.so.1 has one table of pools. Any thread; no lock is held while a call waits.
  */
 #ifndef GPUSHARE_COMMON_CUDA_MEMORY_POOL_H
 #define GPUSHARE_COMMON_CUDA_MEMORY_POOL_H

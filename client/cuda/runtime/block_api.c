@@ -5,6 +5,7 @@
 #include "client/cuda/runtime/base/runtime_context.h"
 #include "client/cuda/runtime/base/runtime_driver.h"
 #include "client/cuda/runtime/base/runtime_error.h"
+#include "client/cuda/runtime/base/runtime_pointer.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 static cuda_device_ptr address(const void *ptr)
@@ -205,20 +206,31 @@ cudart_error cudaMemset2DAsync(void *dst, size_t pitch, int value, size_t width,
     return runtime_error_note(fill_rows(dst, pitch, value, width, height, stream));
 }
 
+/* CUDA waits for no fill of the device's memory, and for each of other memory. */
+static cudart_error wait_for_fill(const void *dst, cuda_stream stream, cudart_error error)
+{
+    return error == CUDART_OK && !runtime_pointer_is_of_device(dst) ? cudaStreamSynchronize(stream)
+                                                                    : error;
+}
+
 cudart_error cudaMemset2D_ptds(void *dst, size_t pitch, int value, size_t width, size_t height)
 {
-    return cudaMemset2DAsync(dst, pitch, value, width, height, CUDA_STREAM_PER_THREAD);
+    return wait_for_fill(
+        dst, CUDA_STREAM_PER_THREAD,
+        cudaMemset2DAsync(dst, pitch, value, width, height, CUDA_STREAM_PER_THREAD));
 }
 
 cudart_error cudaMemset3DAsync(struct cudart_pitched_ptr block, int value,
                                struct cudart_extent extent, cuda_stream stream)
 {
     char *plane = block.ptr;
-    size_t plane_bytes;
+    size_t plane_bytes = 0;
     cudart_error error = CUDART_OK;
 
     ENTER();
-    if (__builtin_mul_overflow(block.pitch, block.rows, &plane_bytes) || extent.height > block.rows)
+    /* Of a single plane nobody needs to know how many rows there are. */
+    if (extent.depth > 1 && (__builtin_mul_overflow(block.pitch, block.rows, &plane_bytes) ||
+                             extent.height > block.rows))
         return runtime_error_note(CUDART_INVALID_VALUE);
     for (size_t z = 0; z < extent.depth && error == CUDART_OK; z++)
         error = fill_rows(plane + z * plane_bytes, block.pitch, value, extent.width, extent.height,
@@ -228,11 +240,12 @@ cudart_error cudaMemset3DAsync(struct cudart_pitched_ptr block, int value,
 
 cudart_error cudaMemset3D(struct cudart_pitched_ptr block, int value, struct cudart_extent extent)
 {
-    return cudaMemset3DAsync(block, value, extent, NULL);
+    return wait_for_fill(block.ptr, NULL, cudaMemset3DAsync(block, value, extent, NULL));
 }
 
 cudart_error cudaMemset3D_ptds(struct cudart_pitched_ptr block, int value,
                                struct cudart_extent extent)
 {
-    return cudaMemset3DAsync(block, value, extent, CUDA_STREAM_PER_THREAD);
+    return wait_for_fill(block.ptr, CUDA_STREAM_PER_THREAD,
+                         cudaMemset3DAsync(block, value, extent, CUDA_STREAM_PER_THREAD));
 }

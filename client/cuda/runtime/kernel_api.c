@@ -103,6 +103,8 @@ static cudart_error launch_extended(const struct cuda_launch_config *config, con
         error = CUDART_INVALID_VALUE;
     if (error == CUDART_OK)
         error = DRIVER(cuLaunchKernelEx, config, function, params, NULL);
+    if (error == CUDART_INVALID_VALUE)
+        error = explain_refusal(&config->grid, &config->block);
     return runtime_error_note(error);
 }
 

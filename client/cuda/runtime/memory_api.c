@@ -7,6 +7,7 @@
 #include "client/cuda/runtime/base/runtime_context.h"
 #include "client/cuda/runtime/base/runtime_driver.h"
 #include "client/cuda/runtime/base/runtime_error.h"
+#include "client/cuda/runtime/base/runtime_pointer.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 enum { NO_DEVICE = -2 }; /* cudaInvalidDeviceId */
@@ -230,21 +231,12 @@ cudart_error cudaMemsetAsync(void *dst, int value, size_t size, cuda_stream stre
                  : CUDART_OK);
 }
 
-static bool is_of_device(const void *ptr)
-{
-    unsigned kind = 0;
-
-    return DRIVER(cuPointerGetAttribute, &kind, CUDA_POINTER_MEMORY_TYPE, address(ptr)) ==
-               CUDART_OK &&
-           kind == CUDA_MEMORYTYPE_DEVICE;
-}
-
 /* CUDA waits for no fill of the device's memory. */
 cudart_error cudaMemset_ptds(void *dst, int value, size_t size)
 {
     cudart_error error = cudaMemsetAsync(dst, value, size, CUDA_STREAM_PER_THREAD);
 
-    return error == CUDART_OK && size > 0 && !is_of_device(dst)
+    return error == CUDART_OK && size > 0 && !runtime_pointer_is_of_device(dst)
                ? cudaStreamSynchronize(CUDA_STREAM_PER_THREAD)
                : error;
 }

@@ -61,7 +61,9 @@ cuda_result cuLibraryUnload(cuda_library library)
     cuda_device device;
     DRIVER_TRY(front_module_device((cuda_module)library, &device));
     cuda_result result = cuModuleUnload((cuda_module)library);
-    front_leave(device);
+    /* A function that runs in a stream's order may not call, and the library stays. */
+    if (result != CUDA_ERR_NOT_PERMITTED)
+        front_leave(device);
     return result;
 }
 

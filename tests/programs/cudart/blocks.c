@@ -131,8 +131,32 @@ static void check_forms(void)
     EXPECT(0, cudaFree(block.ptr));
 }
 
+/* Of memory of the host each fill that is not asynchronous has ended when it returns. */
+static void check_host_fills(void)
+{
+    const struct cudart_extent extent = {ROW, HEIGHT, DEPTH};
+    unsigned char *memory = NULL;
+
+    EXPECT(0, cudaMallocHost((void **)&memory, sizeof host));
+    struct cudart_pitched_ptr block = {memory, ROW, ROW, HEIGHT};
+    EXPECT(0, cudaMemset3D(block, 7, extent));
+    CHECK(memory[sizeof host - 1] == 7);
+    EXPECT(0, cudaMemset3D_ptds(block, 8, extent));
+    CHECK(memory[sizeof host - 1] == 8);
+    EXPECT(0, cudaMemset2D_ptds(memory, ROW, 9, ROW, HEIGHT));
+    CHECK(memory[ROW * HEIGHT - 1] == 9 && memory[ROW * HEIGHT] == 8);
+    /* A single row needs no number of rows. */
+    block.rows = 0;
+    EXPECT(0, cudaMemset3D(block, 6, (struct cudart_extent){ROW, 1, 1}));
+    CHECK(memory[0] == 6 && memory[ROW] == 9);
+    EXPECT(CUDART_INVALID_VALUE, cudaMemset3D(block, 6, extent));
+    EXPECT(0, cudaFreeHost(memory));
+    (void)cudaGetLastError();
+}
+
 void check_blocks(void)
 {
+    check_host_fills();
     check_2d();
     check_3d();
     check_forms();
