@@ -162,8 +162,8 @@ static void give_bound(struct credit *credit, const struct credit *from, int64_t
 static struct kept_place place_until(uint64_t ticket, const struct scheduler *scheduler,
                                      uint64_t now)
 {
-    return (struct kept_place){.ticket = min(ticket, TICKET_MAX),
-                               .until = now + scheduler->schedule.quantum_ns};
+    const uint64_t most = min(ticket, TICKET_MAX);
+    return (struct kept_place){.ticket = most, .until = now + scheduler->schedule.quantum_ns};
 }
 
 void carry_client_give(struct scheduler *scheduler, struct scheduler_client *client,

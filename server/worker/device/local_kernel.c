@@ -6,10 +6,12 @@
 #include <stdio.h>
 
 /* Where it stores, where it loads and whether it tells what it found are parameters. So no compiler
- * can do without the array, or with a smaller one. */
+ * can do without the array, or with a smaller one. The busy one sleeps between its looks at the
+ * clock: on a software GPU with modelled instructions, time passes by sleeping alone. The number of
+ * its looks has a bound, so that it ends whatever the clock does. */
 static const char text_format[] =
-    ".version 6.0\n"
-    ".target sm_50\n"
+    ".version 6.3\n"
+    ".target sm_70\n"
     ".address_size 64\n"
     ".visible .entry " LOCAL_KERNEL_NAME "(\n"
     "    .param .u64 store_at, .param .u64 load_at, .param .u64 out)\n"
@@ -36,13 +38,19 @@ static const char text_format[] =
     ".visible .entry " BUSY_KERNEL_NAME "(.param .u64 nanoseconds)\n"
     "{\n"
     "    .reg .pred %%p;\n"
+    "    .reg .b32 %%r<2>;\n"
     "    .reg .b64 %%rd<4>;\n"
     "    ld.param.u64 %%rd0, [nanoseconds];\n"
+    "    mov.u32 %%r0, 0;\n"
     "    mov.u64 %%rd1, %%globaltimer;\n"
     "again:\n"
+    "    mov.u32 %%r1, 20000;\n"
+    "    nanosleep.u32 %%r1;\n"
+    "    add.u32 %%r0, %%r0, 1;\n"
     "    mov.u64 %%rd2, %%globaltimer;\n"
     "    sub.u64 %%rd3, %%rd2, %%rd1;\n"
     "    setp.lt.u64 %%p, %%rd3, %%rd0;\n"
+    "    setp.lt.and.u32 %%p, %%r0, 100000, %%p;\n"
     "    @%%p bra again;\n"
     "    ret;\n"
     "}\n";
