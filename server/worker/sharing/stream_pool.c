@@ -7,10 +7,7 @@
 #include "common/array.h"
 #include "common/clock.h"
 #include "common/util.h"
-
-/* Most kernels are shorter. A queue on which another client's work stands for longer is avoided,
- * the more the longer it has stood. */
-#define STANDS_NS (100 * UNITS_MS)
+#include "server/worker/sharing/stream_choice.h"
 
 void stream_pool_open(struct stream_pool *pool, const struct gpu *gpu)
 {
@@ -18,11 +15,6 @@ void stream_pool_open(struct stream_pool *pool, const struct gpu *gpu)
     driver_queue_set_open(&pool->queues, DRIVER_QUEUES);
     pool->entries_max = DRIVER_QUEUE_ENTRIES;
     pthread_mutex_init(&pool->lock, NULL);
-}
-
-static struct driver_queue_set *set_of(struct stream_pool *pool, const struct partition *partition)
-{
-    return partition->queues ? partition->queues : &pool->queues;
 }
 
 /* Takes a CUstream out of the table. It is the caller's, to be destroyed without the lock. */
@@ -86,195 +78,22 @@ static void reap_idle(struct stream_pool *pool)
     }
 }
 
-/* ---- which queues a client has ---- */
-
-static uint32_t left_of(uint32_t all, uint32_t taken)
-{
-    return (uint32_t)saturating_sub(all, taken);
-}
-
-static void leave_home(struct stream_pool *pool, struct client *client)
-{
-    if (!client->queues.home)
-        return;
-    atomic_store(&client->queues.home->home, NULL);
-    client->queues.home = NULL;
-    pool->homes--;
-    pool->changes++;
-}
-
-/* A home is of use only where the client's partition has a CUstream. */
-static void find_home(struct stream_pool *pool, struct client *client)
-{
-    const struct partition *partition = client->shared.partition;
-    if (client->queues.home && driver_queue_serves(client->queues.home, partition))
-        return;
-    leave_home(pool, client);
-    client->queues.home = driver_queue_find_home(set_of(pool, partition), client, partition);
-    if (!client->queues.home)
-        return;
-    atomic_store(&client->queues.home->home, client);
-    pool->homes++;
-    pool->changes++;
-}
-
-/* Queues that one client may have, its home included. Those without rings need no more than a
- * home. Of a partition's own queues one is kept: few clients have the same partition. */
-static uint32_t queues_allowed(const struct stream_pool *pool, const struct driver_queue_set *set)
-{
-    uint32_t active = max(pool->active, 1u);
-    uint32_t kept = set == &pool->queues ? STREAM_POOL_SPARE + left_of(pool->clients, active) : 1;
-    return max(left_of(set->count, kept) / active, 1u);
-}
-
-/* Whether the client may have so many queues more. */
-static uint32_t queues_left(const struct stream_pool *pool, const struct driver_queue_set *set,
-                            const struct client *client)
-{
-    uint32_t kept =
-        set == &pool->queues ? STREAM_POOL_SPARE + left_of(pool->clients, pool->homes) : 1;
-    return min(left_of(queues_allowed(pool, set), client->queues.held),
-               left_of(driver_queue_count_free(set), kept));
-}
-
 /* ---- choosing ---- */
 
-/* A choice under way. */
-struct choice {
-    const struct client_stream *stream;
-    uint64_t now;  /* ns */
-    uint32_t left; /* queues that the client may take */
-    bool best;     /* no other CUstream could serve the ring better than the chosen one */
-};
-
-enum { WORKERS = 1, SHARED, REFUSED, OWN_USED, ANOTHER, OWN_IDLE }; /* the greater the better */
-
-static unsigned kind_of(const struct choice *choice, const struct pool_stream *candidate)
-{
-    const struct client *client = choice->stream->client;
-    const struct driver_queue *queue = candidate->queue;
-    bool home = queue == client->queues.home;
-    struct driver_queue_use use = driver_queue_use(queue, client);
-    if (queue->reserved)
-        return WORKERS;
-    if (driver_queue_is_foreign(queue, client) || (use.others && !home))
-        return SHARED;
-    if (use.others && driver_queue_stands(queue, client, choice->now) > STANDS_NS)
-        return SHARED;
-    if (use.own)
-        return OWN_USED;
-    if (home)
-        return OWN_IDLE;
-    return choice->left ? ANOTHER : REFUSED;
-}
-
-enum { PROMPT_MOST = 15 };
-
-/* The greater the sooner work on the queue may begin, as others' work there has got on. Never
- * 0, so that a queue of others comes before the worker's own. */
-static uint64_t promptness(const struct choice *choice, const struct driver_queue *queue)
-{
-    uint64_t prompt = PROMPT_MOST;
-    uint64_t stands = driver_queue_stands(queue, choice->stream->client, choice->now);
-    for (; stands > STANDS_NS && prompt > 1; stands /= 2)
-        prompt--;
-    return prompt;
-}
-
-/* A client that shares with itself waits for nobody else, so that comes before all. A queue where
- * nobody's work stands still comes before the right priority, which comes before a queue to itself.
- * Of equals, the one that is used least; then the one whose queue others need least. */
-static uint64_t rank_of(const struct choice *choice, const struct pool_stream *candidate)
-{
-    const struct client_stream *stream = choice->stream;
-    uint64_t kind = kind_of(choice, candidate);
-    uint64_t alone = kind > REFUSED, fits = candidate->priority == stream->priority;
-    uint64_t prompt = kind == SHARED    ? promptness(choice, candidate->queue)
-                      : kind == WORKERS ? 0
-                                        : PROMPT_MOST;
-    struct driver_queue_use use = driver_queue_use(candidate->queue, stream->client);
-    uint64_t unused = UINT16_MAX - min(use.own + use.others, (uint32_t)UINT16_MAX);
-    return alone << 60 | prompt << 56 | fits << 55 | kind << 48 | unused << 32 |
-           (UINT32_MAX - candidate->queue->stream_count);
-}
-
-static struct pool_stream *find_best(struct stream_pool *pool, const struct choice *choice)
-{
-    const struct partition *partition = choice->stream->client->shared.partition;
-    struct pool_stream *best = NULL;
-    uint64_t best_rank = 0;
-    for (uint32_t i = 0; i < pool->count; i++) {
-        if (pool->streams[i]->partition != partition)
-            continue;
-        uint64_t rank = rank_of(choice, pool->streams[i]);
-        if (!best || rank > best_rank) {
-            best = pool->streams[i];
-            best_rank = rank;
-        }
-    }
-    return best;
-}
-
-/* Under the lock. */
-static uint32_t count_fitting(const struct stream_pool *pool, const struct partition *partition,
-                              int32_t priority)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < pool->count; i++)
-        count += pool_stream_is_of(pool->streams[i], partition, priority);
-    return count;
-}
-
-/* Whether a new CUstream could do better than this one. */
-static bool could_be_better(struct stream_pool *pool, const struct choice *choice,
-                            const struct pool_stream *found)
-{
-    const struct client_stream *stream = choice->stream;
-    const struct partition *partition = stream->client->shared.partition;
-    unsigned kind = kind_of(choice, found);
-    if (kind <= SHARED)
-        return driver_queue_count_free(set_of(pool, partition)) > 0;
-    if (found->priority != stream->priority &&
-        count_fitting(pool, partition, stream->priority) == 0)
-        return true;
-    return choice->left && (kind == OWN_USED || found->priority != stream->priority);
-}
-
-/* One wish is kept: a ring that was not served now wishes again when it is next bound. */
-static void note_wish(struct stream_pool *pool, const struct choice *choice)
-{
-    if (pool->wish.count || pool->count >= STREAM_POOL_MAX)
-        return;
-    uint32_t count = max(choice->left, UINT32_C(1));
-    pool->wish = (struct stream_wish){choice->stream->client->shared.partition->sm_groups,
-                                      choice->stream->priority, count};
-    atomic_store(&pool->wished, true);
-}
-
-static struct pool_stream *look_for(struct stream_pool *pool, struct choice *choice)
-{
-    struct client *client = choice->stream->client;
-    struct driver_queue_set *set = set_of(pool, client->shared.partition);
-    find_home(pool, client);
-    client->queues.held = driver_queue_count_own(set, client);
-    choice->left = queues_left(pool, set, client);
-    return find_best(pool, choice);
-}
-
 /* NULL: the partition has no CUstream, which those who give it to a client don't let happen. */
-static struct pool_stream *choose_stream(struct stream_pool *pool, struct choice *choice)
+static struct pool_stream *choose_stream(struct stream_pool *pool, struct stream_choice *choice)
 {
-    struct pool_stream *found = look_for(pool, choice);
+    struct pool_stream *found = stream_choice_look(pool, choice);
     pool->choices++;
     if (!found)
         return NULL;
-    if (could_be_better(pool, choice, found)) {
+    if (stream_choice_could_be_better(pool, choice, found)) {
         reap_idle(pool);
-        found = look_for(pool, choice);
+        found = stream_choice_look(pool, choice);
     }
-    choice->best = !could_be_better(pool, choice, found);
+    choice->best = !stream_choice_could_be_better(pool, choice, found);
     if (!choice->best)
-        note_wish(pool, choice);
+        stream_choice_wish(pool, choice);
     return found;
 }
 
@@ -316,7 +135,8 @@ static bool is_free(struct stream_pool *pool, struct pool_stream *stream)
 
 static void count_held(struct stream_pool *pool, struct client *client)
 {
-    client->queues.held = driver_queue_count_own(set_of(pool, client->shared.partition), client);
+    client->queues.held =
+        driver_queue_count_own(stream_pool_set(pool, client->shared.partition), client);
 }
 
 /* ---- making CUstreams ---- */
@@ -332,7 +152,7 @@ cuda_result stream_pool_add_partition(struct stream_pool *pool, struct partition
         driver_queue_set_open(partition->queues, partition->queue_count);
     }
     pthread_mutex_lock(&pool->lock);
-    driver_queue_take(set_of(pool, partition));
+    driver_queue_take(stream_pool_set(pool, partition));
     pthread_mutex_unlock(&pool->lock);
     return CUDA_OK;
 }
@@ -369,7 +189,7 @@ static cuda_result add_stream(struct stream_pool *pool, struct partition *partit
     if (result != CUDA_OK)
         return result;
     pthread_mutex_lock(&pool->lock);
-    struct driver_queue *queue = driver_queue_take(set_of(pool, partition));
+    struct driver_queue *queue = driver_queue_take(stream_pool_set(pool, partition));
     bool room = array_reserve(pool->streams, pool->room, (size_t)pool->count + 1) == 0;
     if (room) {
         driver_queue_join(queue, *made);
@@ -404,7 +224,7 @@ cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *part
     struct pool_stream *made;
     cuda_result result = CUDA_OK;
     pthread_mutex_lock(&pool->lock);
-    uint32_t there = count_fitting(pool, partition, priority);
+    uint32_t there = stream_choice_count_fitting(pool, partition, priority);
     pthread_mutex_unlock(&pool->lock);
     for (; result == CUDA_OK && there < count; there++)
         result = add_stream(pool, partition, priority, &made);
@@ -518,7 +338,7 @@ bool stream_pool_drop(struct stream_pool *pool, const struct partition *partitio
         struct client *client =
             (struct client *)(uintptr_t)atomic_load(&partition->queues->queues[i].home);
         if (client)
-            leave_home(pool, client);
+            stream_choice_leave_home(pool, client);
     }
     pthread_mutex_unlock(&pool->lock);
     return !left;
@@ -540,7 +360,7 @@ void stream_pool_forget(struct stream_pool *pool, struct client *client)
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = 0; i < pool->count; i++)
         prune_leavers(pool, pool->streams[i], client);
-    leave_home(pool, client);
+    stream_choice_leave_home(pool, client);
     pool->clients -= client->queues.joined;
     client->queues.joined = false;
     pool->changes++;
@@ -568,7 +388,7 @@ void stream_pool_grant(struct stream_pool *pool)
 bool stream_pool_has(struct stream_pool *pool, const struct partition *partition, int32_t priority)
 {
     pthread_mutex_lock(&pool->lock);
-    bool has = count_fitting(pool, partition, priority) > 0;
+    bool has = stream_choice_count_fitting(pool, partition, priority) > 0;
     pthread_mutex_unlock(&pool->lock);
     return has;
 }
@@ -580,7 +400,8 @@ bool stream_pool_has(struct stream_pool *pool, const struct partition *partition
 static bool would_stand(const struct stream_pool *pool, const struct client_stream *stream)
 {
     return pool->homes < pool->clients &&
-           driver_queue_stands(stream->bound->queue, stream->client, clock_now()) > STANDS_NS;
+           driver_queue_stands(stream->bound->queue, stream->client, clock_now()) >
+               STREAM_CHOICE_STANDS_NS;
 }
 
 /* Whether a ring that has nothing in flight may stay where it is. */
@@ -597,7 +418,8 @@ static bool may_stay(struct stream_pool *pool, const struct client_stream *strea
     if (queue == client->queues.home)
         return true;
     return driver_queue_use(queue, client).others == 0 &&
-           client->queues.held <= queues_allowed(pool, set_of(pool, client->shared.partition));
+           client->queues.held <=
+               stream_choice_queues_allowed(pool, stream_pool_set(pool, client->shared.partition));
 }
 
 cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream)
@@ -607,7 +429,7 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *str
     if (from && !may_stay(pool, stream))
         unbind_ring(pool, stream);
     if (!stream->bound) {
-        struct choice choice = {.stream = stream, .now = clock_now()};
+        struct stream_choice choice = {.stream = stream, .now = clock_now()};
         struct pool_stream *chosen = choose_stream(pool, &choice);
         if (chosen) {
             bind_to(pool, stream, chosen);
@@ -646,7 +468,7 @@ uint32_t stream_pool_entries_free(struct stream_pool *pool, const struct client_
     pthread_mutex_lock(&pool->lock);
     uint32_t used = driver_queue_count_entries(queue);
     pthread_mutex_unlock(&pool->lock);
-    return left_of(pool->entries_max, used);
+    return (uint32_t)saturating_sub(pool->entries_max, used);
 }
 
 static void count_entries(struct client_stream *stream, struct driver_queue *queue, uint32_t count)
@@ -672,11 +494,11 @@ static cuda_result order_streams(const struct stream_pool *pool, const struct po
  * for it would hold up all others on the new queue, and they would carry that on when they move. So
  * only queues that no other client uses will do. NULL: it can't go anywhere before its work is
  * done. */
-static struct pool_stream *choose_target(struct stream_pool *pool, struct choice *choice)
+static struct pool_stream *choose_target(struct stream_pool *pool, struct stream_choice *choice)
 {
     const struct client_stream *stream = choice->stream;
     struct pool_stream *from = stream->bound, *to = choose_stream(pool, choice);
-    if (to && kind_of(choice, to) > SHARED)
+    if (to && stream_choice_kind(choice, to) > STREAM_CHOICE_SHARED)
         return to;
     return from->partition == stream->client->shared.partition ? from : NULL;
 }
@@ -702,7 +524,7 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *str
         free(leaver);
         return CUDA_OK;
     }
-    struct choice choice = {.stream = stream, .now = clock_now()};
+    struct stream_choice choice = {.stream = stream, .now = clock_now()};
     struct pool_stream *from = stream->bound;
     /* Its work may end just now: then choosing lets it go, and must not destroy where it was. */
     from->user_count++;

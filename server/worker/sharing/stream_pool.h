@@ -194,4 +194,11 @@ uint32_t stream_pool_shared(struct stream_pool *pool, const struct client *clien
  * CUDA_OK, CUDA_ERR_NOT_READY, or what is wrong with the device. */
 cuda_result stream_pool_query(struct stream_pool *pool);
 
+/* The hardware queues of the partition's CUstreams: its own, or the device's. */
+static inline struct driver_queue_set *stream_pool_set(struct stream_pool *pool,
+                                                       const struct partition *partition)
+{
+    return partition->queues ? partition->queues : &pool->queues;
+}
+
 #endif
