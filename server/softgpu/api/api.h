@@ -8,6 +8,7 @@
 #ifndef GPUSHARE_SERVER_SOFTGPU_API_API_H
 #define GPUSHARE_SERVER_SOFTGPU_API_API_H
 
+#include "common/cuda/front/front.h"
 #include "common/cuda/front/driver_exports.h"
 #include "server/softgpu/api/softgpu_exports.h"
 #include "server/softgpu/device/device.h"
@@ -39,12 +40,5 @@ void api_green_stream_gone(struct cuda_green_ctx_object *green);
 
 /* Bytes of local memory a thread that there is room for in this green context by itself. */
 atomic_size_t *api_green_local_bytes(struct cuda_green_ctx_object *green);
-
-#define API_TRY(call)                                                                              \
-    do {                                                                                           \
-        cuda_result tried_ = (call);                                                               \
-        if (tried_ != CUDA_OK)                                                                     \
-            return tried_;                                                                         \
-    } while (0)
 
 #endif

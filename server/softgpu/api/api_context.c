@@ -10,7 +10,7 @@
 
 cuda_result front_check(void)
 {
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     return stream_calls_host() ? CUDA_ERR_NOT_PERMITTED : CUDA_OK;
 }
 
@@ -18,7 +18,7 @@ static cuda_result device_of(cuda_context handle, struct device **device)
 {
     cuda_context context;
 
-    API_TRY(driver_context_check(handle, &context));
+    DRIVER_TRY(driver_context_check(handle, &context));
     *device = device_at(context->device);
     return CUDA_OK;
 }
@@ -30,7 +30,7 @@ cuda_result api_current(struct device **device)
 
 static cuda_result find_device(cuda_device ordinal, struct device **device)
 {
-    API_TRY(device_check_initialized());
+    DRIVER_TRY(device_check_initialized());
     *device = device_at(ordinal);
     return *device ? CUDA_OK : CUDA_ERR_INVALID_DEVICE;
 }
@@ -54,7 +54,7 @@ cuda_result cuDeviceGetName(char *name, int size, cuda_device ordinal)
 {
     struct device *device;
 
-    API_TRY(find_device(ordinal, &device));
+    DRIVER_TRY(find_device(ordinal, &device));
     if (!name || size <= 0)
         return CUDA_ERR_INVALID_VALUE;
     snprintf(name, (size_t)size, "%s", device_profile()->device_name);
@@ -65,7 +65,7 @@ cuda_result cuDeviceGetUuid_v2(cuda_uuid *uuid, cuda_device ordinal)
 {
     struct device *device;
 
-    API_TRY(find_device(ordinal, &device));
+    DRIVER_TRY(find_device(ordinal, &device));
     if (!uuid)
         return CUDA_ERR_INVALID_VALUE;
     device_uuid(device, uuid);
@@ -76,7 +76,7 @@ cuda_result cuDeviceGetUuid(cuda_uuid *uuid, cuda_device ordinal)
 {
     struct device *device;
 
-    API_TRY(find_device(ordinal, &device));
+    DRIVER_TRY(find_device(ordinal, &device));
     if (!uuid)
         return CUDA_ERR_INVALID_VALUE;
     softgpu_gpu_uuid(device_profile(), device->ordinal, uuid);
@@ -87,7 +87,7 @@ cuda_result cuDeviceTotalMem_v2(size_t *bytes, cuda_device ordinal)
 {
     struct device *device;
 
-    API_TRY(find_device(ordinal, &device));
+    DRIVER_TRY(find_device(ordinal, &device));
     if (!bytes)
         return CUDA_ERR_INVALID_VALUE;
     *bytes = device_settings()->memory;
@@ -98,7 +98,7 @@ cuda_result cuDeviceGetAttribute(int *value, cuda_device_attribute attribute, cu
 {
     struct device *device;
 
-    API_TRY(find_device(ordinal, &device));
+    DRIVER_TRY(find_device(ordinal, &device));
     return value ? device_attribute(device, attribute, value) : CUDA_ERR_INVALID_VALUE;
 }
 
@@ -106,7 +106,7 @@ cuda_result cuDeviceGetPCIBusId(char *id, int size, cuda_device ordinal)
 {
     struct device *device;
 
-    API_TRY(find_device(ordinal, &device));
+    DRIVER_TRY(find_device(ordinal, &device));
     if (!id || size < 13)
         return CUDA_ERR_INVALID_VALUE;
     snprintf(id, (size_t)size, "0000:%02X:00.0", device->ordinal + 1);
@@ -119,7 +119,7 @@ cuda_result cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
     struct device *device;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     if (least)
         *least = DEVICE_PRIORITY_LEAST;
     if (greatest)
@@ -141,8 +141,8 @@ cuda_result cuCtxSynchronize_v2(cuda_context context)
 {
     struct device *device;
 
-    API_TRY(device_of(context, &device));
-    API_TRY(api_await(device));
+    DRIVER_TRY(device_of(context, &device));
+    DRIVER_TRY(api_await(device));
     if (driver_pool_keeps())
         driver_pool_settle(device_visible(device->ordinal));
     return CUDA_OK;
@@ -152,7 +152,7 @@ cuda_result cuCtxGetLimit(size_t *value, cuda_limit limit)
 {
     struct device *device;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     if (!value)
         return CUDA_ERR_INVALID_VALUE;
     if ((unsigned)limit >= sizeof(device->limits) / sizeof(device->limits[0]))
@@ -165,7 +165,7 @@ cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
 {
     struct device *device;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     if ((unsigned)limit >= sizeof(device->limits) / sizeof(device->limits[0]))
         return CUDA_ERR_UNSUPPORTED_LIMIT;
     if (limit == CUDA_LIMIT_STACK_SIZE) {

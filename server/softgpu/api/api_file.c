@@ -14,7 +14,7 @@ cuda_result cuModuleLoad(cuda_module *module, const char *path)
 
     if (!module || !path)
         return CUDA_ERR_INVALID_VALUE;
-    API_TRY(image_read(path, &text, &bytes));
+    DRIVER_TRY(image_read(path, &text, &bytes));
     result = cuModuleLoadData(module, text);
     free(text);
     return result;
@@ -29,7 +29,7 @@ cuda_result cuLinkAddFile_v2(cuda_link link, cuda_jit_input type, const char *pa
 
     if (!path)
         return CUDA_ERR_INVALID_VALUE;
-    API_TRY(image_read(path, &text, &bytes));
+    DRIVER_TRY(image_read(path, &text, &bytes));
     result = cuLinkAddData_v2(link, type, text, bytes + 1, path, count, options, values);
     free(text);
     return result;

@@ -14,13 +14,13 @@ cuda_result module_object_check_function(cuda_function function)
 
     if (function && function->magic == FUNCTION_MAGIC && function->module->standing)
         return front_check();
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     return function && function->magic == FUNCTION_MAGIC ? CUDA_OK : CUDA_ERR_INVALID_HANDLE;
 }
 
 cuda_result cuFuncGetName(const char **name, cuda_function function)
 {
-    API_TRY(module_object_check_function(function));
+    DRIVER_TRY(module_object_check_function(function));
     if (!name)
         return CUDA_ERR_INVALID_VALUE;
     *name = function->info.name;
@@ -42,7 +42,7 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
 {
     const struct function_info *info;
 
-    API_TRY(module_object_check_function(function));
+    DRIVER_TRY(module_object_check_function(function));
     if (!value)
         return CUDA_ERR_INVALID_VALUE;
     info = &function->info;
@@ -106,7 +106,7 @@ cuda_result cuFuncSetAttribute(cuda_function function, cuda_function_attribute a
     struct device *device;
     cuda_result result;
 
-    API_TRY(module_object_check_function(function));
+    DRIVER_TRY(module_object_check_function(function));
     device = function->module->device;
     context_lock_call(device, CONTEXT_CALL_SET_FUNCTION);
     result = set_attribute(function, attribute, value);
@@ -118,7 +118,7 @@ cuda_result cuFuncGetParamInfo(cuda_function function, size_t index, size_t *off
 {
     uint32_t at, bytes;
 
-    API_TRY(module_object_check_function(function));
+    DRIVER_TRY(module_object_check_function(function));
     if (!offset || index >= function->info.param_count ||
         description_param(function->module->description, function->index, (uint32_t)index, &at,
                           &bytes) != 0)
@@ -131,7 +131,7 @@ cuda_result cuFuncGetParamInfo(cuda_function function, size_t index, size_t *off
 
 cuda_result cuFuncGetParamCount(cuda_function function, size_t *count)
 {
-    API_TRY(module_object_check_function(function));
+    DRIVER_TRY(module_object_check_function(function));
     if (!count)
         return CUDA_ERR_INVALID_VALUE;
     *count = function->info.param_count;
@@ -140,7 +140,7 @@ cuda_result cuFuncGetParamCount(cuda_function function, size_t *count)
 
 cuda_result cuFuncGetModule(cuda_module *module, cuda_function function)
 {
-    API_TRY(module_object_check_function(function));
+    DRIVER_TRY(module_object_check_function(function));
     if (!module)
         return CUDA_ERR_INVALID_VALUE;
     *module = function->module;
@@ -150,7 +150,7 @@ cuda_result cuFuncGetModule(cuda_module *module, cuda_function function)
 cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_function function,
                                                         int block_size, size_t dynamic_shared_bytes)
 {
-    API_TRY(module_object_check_function(function));
+    DRIVER_TRY(module_object_check_function(function));
     if (!blocks || block_size <= 0)
         return CUDA_ERR_INVALID_VALUE;
     if ((unsigned)block_size > function->info.max_threads ||

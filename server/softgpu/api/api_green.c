@@ -134,7 +134,7 @@ static cuda_result read_sm_resource(const cuda_dev_resource *resource, struct in
 
 static cuda_result check_green(void)
 {
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     return device_lacks_green_contexts() ? CUDA_ERR_NOT_SUPPORTED : CUDA_OK;
 }
 
@@ -143,7 +143,7 @@ cuda_result cuDeviceGetDevResource(cuda_device ordinal, cuda_dev_resource *resou
 {
     struct device *device;
 
-    API_TRY(check_green());
+    DRIVER_TRY(check_green());
     device = device_at(ordinal);
     if (!device)
         return CUDA_ERR_INVALID_DEVICE;
@@ -190,10 +190,10 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
     unsigned size, count;
     uint64_t split;
 
-    API_TRY(check_green());
+    DRIVER_TRY(check_green());
     if (!groups || !input || (flags & ~known))
         return CUDA_ERR_INVALID_VALUE;
-    API_TRY(read_sm_resource(input, &internal));
+    DRIVER_TRY(read_sm_resource(input, &internal));
     if (internal.origin == FROM_SPLIT)
         return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
     if (min_count > input->sm.sm_count || device_sm_set_count(&internal.sms) != input->sm.sm_count)
@@ -247,17 +247,17 @@ cuda_result cuDevResourceGenerateDesc(cuda_resource_desc *desc, cuda_dev_resourc
     struct internal first, next;
     unsigned queues = 0;
 
-    API_TRY(check_green());
+    DRIVER_TRY(check_green());
     if (!desc || !resources || count == 0)
         return CUDA_ERR_INVALID_VALUE;
-    API_TRY(read_sm_resource(&resources[0], &first));
+    DRIVER_TRY(read_sm_resource(&resources[0], &first));
     for (unsigned i = 1; i < count; i++) {
         /* One configuration of queues, which stands last. */
         if (resources[i].type == CUDA_RESOURCE_WORKQUEUE_CONFIG && i == count - 1) {
-            API_TRY(read_workqueue(&resources[i], first.device, &queues));
+            DRIVER_TRY(read_workqueue(&resources[i], first.device, &queues));
             break;
         }
-        API_TRY(read_sm_resource(&resources[i], &next));
+        DRIVER_TRY(read_sm_resource(&resources[i], &next));
         if (next.device != first.device || first.origin != FROM_SPLIT ||
             next.origin != FROM_SPLIT || next.split != first.split)
             return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
@@ -316,7 +316,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
     struct device *device;
     cuda_context primary;
 
-    API_TRY(check_green());
+    DRIVER_TRY(check_green());
     device = device_at(ordinal);
     if (!device)
         return CUDA_ERR_INVALID_DEVICE;
@@ -326,8 +326,8 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
     if (device_settings()->green_error)
         return (cuda_result)device_settings()->green_error;
     /* It keeps the primary context, on which it stands. */
-    API_TRY(driver_context_primary(ordinal, &primary));
-    API_TRY(driver_context_retain(primary));
+    DRIVER_TRY(driver_context_primary(ordinal, &primary));
+    DRIVER_TRY(driver_context_retain(primary));
     context_lock_call(device, CONTEXT_CALL_GREEN_CREATE);
     cost_pay_creation();
     memory_change_begin();
@@ -370,7 +370,7 @@ atomic_size_t *api_green_local_bytes(struct cuda_green_ctx_object *green)
 
 static cuda_result find_green(cuda_green_ctx green)
 {
-    API_TRY(check_green());
+    DRIVER_TRY(check_green());
     if (!green)
         return CUDA_ERR_INVALID_CONTEXT;
     return api_green_alive(green) ? CUDA_OK : CUDA_ERR_CONTEXT_IS_DESTROYED;
@@ -381,7 +381,7 @@ cuda_result cuGreenCtxDestroy(cuda_green_ctx green)
     struct device *device;
     cuda_context primary;
 
-    API_TRY(find_green(green));
+    DRIVER_TRY(find_green(green));
     device = green->device;
     context_lock_call(device, CONTEXT_CALL_GREEN_DESTROY);
     memory_change_begin();
@@ -401,7 +401,7 @@ cuda_result cuGreenCtxStreamCreate(cuda_stream *handle, cuda_green_ctx green, un
 {
     struct stream *stream;
 
-    API_TRY(find_green(green));
+    DRIVER_TRY(find_green(green));
     if (!handle || flags != CUDA_STREAM_NON_BLOCKING)
         return CUDA_ERR_INVALID_VALUE;
     context_lock_call(green->device, CONTEXT_CALL_GREEN_STREAM);
@@ -425,7 +425,7 @@ cuda_result cuGreenCtxStreamCreate(cuda_stream *handle, cuda_green_ctx green, un
 cuda_result cuGreenCtxGetDevResource(cuda_green_ctx green, cuda_dev_resource *resource,
                                      cuda_resource_type type)
 {
-    API_TRY(find_green(green));
+    DRIVER_TRY(find_green(green));
     if (!resource)
         return CUDA_ERR_INVALID_VALUE;
     if (type != CUDA_RESOURCE_SM)

@@ -61,7 +61,7 @@ static cuda_result find_link(cuda_link link)
 {
     struct device *device;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     return link && link->magic == LINK_MAGIC ? CUDA_OK : CUDA_ERR_INVALID_HANDLE;
 }
 
@@ -71,7 +71,7 @@ cuda_result cuLinkCreate_v2(unsigned count, cuda_jit_option *options, void **val
     struct device *device;
     struct cuda_link_object *made;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     if (!link || (count > 0 && (!options || !values)))
         return CUDA_ERR_INVALID_VALUE;
     made = link_new(count, options);
@@ -147,7 +147,7 @@ cuda_result cuLinkAddData_v2(cuda_link link, cuda_jit_input type, void *data, si
     cuda_result result;
 
     (void)name;
-    API_TRY(find_link(link));
+    DRIVER_TRY(find_link(link));
     if (!data || size == 0 || (count > 0 && (!options || !values)))
         return CUDA_ERR_INVALID_VALUE;
     if (link->image) {
@@ -166,7 +166,7 @@ cuda_result cuLinkAddData_v2(cuda_link link, cuda_jit_input type, void *data, si
 
 cuda_result cuLinkComplete(cuda_link link, void **image, size_t *size)
 {
-    API_TRY(find_link(link));
+    DRIVER_TRY(find_link(link));
     if (!image || !link->image)
         return CUDA_ERR_INVALID_VALUE;
     *image = link->image;
@@ -177,7 +177,7 @@ cuda_result cuLinkComplete(cuda_link link, void **image, size_t *size)
 
 cuda_result cuLinkDestroy(cuda_link link)
 {
-    API_TRY(find_link(link));
+    DRIVER_TRY(find_link(link));
     link_drop(link);
     return CUDA_OK;
 }

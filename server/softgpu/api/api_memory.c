@@ -18,7 +18,7 @@
 cuda_result cuMemGetAllocationGranularity(size_t *bytes, const cuda_mem_allocation_prop *prop,
                                           cuda_mem_granularity option)
 {
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     if (!bytes || !prop ||
         (option != CUDA_MEM_GRANULARITY_MINIMUM && option != CUDA_MEM_GRANULARITY_RECOMMENDED))
         return CUDA_ERR_INVALID_VALUE;
@@ -29,26 +29,26 @@ cuda_result cuMemGetAllocationGranularity(size_t *bytes, const cuda_mem_allocati
 cuda_result cuMemAddressReserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
                                 cuda_device_ptr hint, unsigned long long flags)
 {
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     return flags == 0 ? memory_reserve(ptr, size, alignment, hint) : CUDA_ERR_INVALID_VALUE;
 }
 
 cuda_result cuMemAddressFree(cuda_device_ptr ptr, size_t size)
 {
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     return memory_unreserve(ptr, size);
 }
 
 cuda_result cuMemCreate(cuda_mem_handle *handle, size_t size, const cuda_mem_allocation_prop *prop,
                         unsigned long long flags)
 {
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     return flags == 0 ? memory_create(handle, size, prop) : CUDA_ERR_INVALID_VALUE;
 }
 
 cuda_result cuMemRelease(cuda_mem_handle handle)
 {
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     return memory_release(handle);
 }
 
@@ -57,7 +57,7 @@ cuda_result cuMemMap(cuda_device_ptr ptr, size_t size, size_t offset, cuda_mem_h
 {
     cuda_result result;
 
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     if (flags != 0)
         return CUDA_ERR_INVALID_VALUE;
     context_lock_call_all(CONTEXT_CALL_MAP);
@@ -79,7 +79,7 @@ cuda_result cuMemUnmap(cuda_device_ptr ptr, size_t size)
 {
     cuda_result result;
 
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     context_lock_call_all(CONTEXT_CALL_UNMAP);
     if (device_settings()->unmap_waits)
         await_all_devices();
@@ -93,7 +93,7 @@ cuda_result cuMemSetAccess(cuda_device_ptr ptr, size_t size, const cuda_mem_acce
 {
     cuda_result result;
 
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     context_lock_call_all(CONTEXT_CALL_SET_ACCESS);
     result = memory_set_access(ptr, size, desc, count);
     context_lock_release_all();
@@ -103,7 +103,7 @@ cuda_result cuMemSetAccess(cuda_device_ptr ptr, size_t size, const cuda_mem_acce
 cuda_result cuMemExportToShareableHandle(void *shareable, cuda_mem_handle handle,
                                          cuda_mem_handle_type type, unsigned long long flags)
 {
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     if (type != CUDA_MEM_HANDLE_POSIX_FD)
         return CUDA_ERR_NOT_SUPPORTED;
     return flags == 0 ? memory_export(shareable, handle) : CUDA_ERR_INVALID_VALUE;
@@ -112,7 +112,7 @@ cuda_result cuMemExportToShareableHandle(void *shareable, cuda_mem_handle handle
 cuda_result cuMemImportFromShareableHandle(cuda_mem_handle *handle, void *os_handle,
                                            cuda_mem_handle_type type)
 {
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     if (type != CUDA_MEM_HANDLE_POSIX_FD)
         return CUDA_ERR_NOT_SUPPORTED;
     return memory_import(handle, (int)(intptr_t)os_handle);
@@ -125,7 +125,7 @@ cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     struct device *device;
     uint64_t left, total;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     memory_info(device->ordinal, &left, &total);
     if (free_bytes)
         *free_bytes = left;
@@ -155,7 +155,7 @@ static cuda_result alloc_or_collect(cuda_device_ptr *ptr, size_t size, bool mana
     struct device *device;
     cuda_result result;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     result = alloc(device, ptr, size, managed);
     if (result == CUDA_ERR_OUT_OF_MEMORY && driver_pool_keeps() &&
         driver_pool_give_back(device_visible(device->ordinal)))
@@ -179,14 +179,14 @@ cuda_result cuMemFree_v2(cuda_device_ptr ptr)
     struct device *device;
     cuda_result result;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     if (ptr == 0)
         return CUDA_OK;
     if (!driver_pool_disown(ptr))
         return CUDA_ERR_INVALID_VALUE;
     /* As on hardware, freeing waits for the device. */
     if (!device_settings()->context_lock)
-        API_TRY(api_await(device));
+        DRIVER_TRY(api_await(device));
     context_lock_call(device, CONTEXT_CALL_FREE);
     result = device_check();
     if (result == CUDA_OK)
@@ -200,7 +200,7 @@ cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
     struct device *device;
     cuda_result result;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     context_lock_call(device, CONTEXT_CALL_REGISTER);
     result = memory_host_register(ptr, size, flags);
     if (result == CUDA_OK)
@@ -214,7 +214,7 @@ cuda_result cuMemHostUnregister(void *ptr)
     struct device *device;
     cuda_result result;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     context_lock_call(device, CONTEXT_CALL_UNREGISTER);
     result = memory_host_unregister(ptr);
     context_lock_release(device);
@@ -228,7 +228,7 @@ cuda_result cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
     struct device *device;
     cuda_result result;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     if (flags & ~known)
         return CUDA_ERR_INVALID_VALUE;
     context_lock_call(device, CONTEXT_CALL_ALLOC_HOST);
@@ -249,7 +249,7 @@ cuda_result cuMemFreeHost(void *ptr)
     struct device *device;
     cuda_result result;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     context_lock_call(device, CONTEXT_CALL_FREE_HOST);
     result = memory_host_free(ptr);
     context_lock_release(device);
@@ -304,9 +304,10 @@ static cuda_result submit_copy(struct stream *stream, const struct copy_request 
     struct device *device = stream->device;
     struct operation *op;
 
-    API_TRY(find_side(request->to_kind, request->to, request->size, MEMORY_WRITE, &to, &to_host));
-    API_TRY(find_side(request->from_kind, request->from, request->size, MEMORY_READ, &from,
-                      &from_host));
+    DRIVER_TRY(
+        find_side(request->to_kind, request->to, request->size, MEMORY_WRITE, &to, &to_host));
+    DRIVER_TRY(find_side(request->from_kind, request->from, request->size, MEMORY_READ, &from,
+                         &from_host));
     *pageable = !to.checked || !from.checked;
     op = stream_operation_create(OPERATION_COPY);
     if (!op)
@@ -338,10 +339,10 @@ static cuda_result queue_copy(cuda_stream handle, bool wait, struct copy_request
     struct stream *stream;
     bool pageable = false;
 
-    API_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(api_stream(handle, &stream));
     if (request.size == 0)
         return CUDA_OK;
-    API_TRY(submit_copy(stream, &request, &pageable));
+    DRIVER_TRY(submit_copy(stream, &request, &pageable));
     return wait || pageable ? await_stream(stream) : CUDA_OK;
 }
 
@@ -422,7 +423,7 @@ static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst
     struct operation *op;
     size_t size;
 
-    API_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(api_stream(handle, &stream));
     if (count == 0)
         return CUDA_OK;
     if (dst % width != 0 || __builtin_mul_overflow(count, width, &size) ||
@@ -432,7 +433,7 @@ static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst
     op = create_fill(&(struct fill){dst, count, value, width});
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
-    API_TRY(enqueue_operation(stream, op));
+    DRIVER_TRY(enqueue_operation(stream, op));
     /* CUDA does not wait for a fill of device memory, whichever call it is. */
     return wait && (place.host || place.managed) ? await_stream(stream) : CUDA_OK;
 }

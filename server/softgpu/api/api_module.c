@@ -358,7 +358,7 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
         .image = image, .count = count, .options = options, .values = values};
     struct device *device;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     if (!module || !image || (count > 0 && (!options || !values)))
         return CUDA_ERR_INVALID_VALUE;
     return module_object_load(device, &request, module);
@@ -375,7 +375,7 @@ static cuda_result find_module(cuda_module module)
 
     if (module && module->magic == MODULE_MAGIC && module->standing)
         return front_check();
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     return module && module->magic == MODULE_MAGIC ? CUDA_OK : CUDA_ERR_INVALID_HANDLE;
 }
 
@@ -383,7 +383,7 @@ cuda_result cuModuleUnload(cuda_module module)
 {
     struct device *device;
 
-    API_TRY(find_module(module));
+    DRIVER_TRY(find_module(module));
     device = module->device;
     context_lock_call(device, CONTEXT_CALL_MODULE_UNLOAD);
     module_unload(module);
@@ -395,11 +395,11 @@ cuda_result cuModuleGetFunction(cuda_function *function, cuda_module module, con
 {
     struct cuda_function_object *found;
 
-    API_TRY(find_module(module));
+    DRIVER_TRY(find_module(module));
     if (!function || !name)
         return CUDA_ERR_INVALID_VALUE;
     if (module->length > LATE_MAX)
-        API_TRY(need_code(module));
+        DRIVER_TRY(need_code(module));
     QUEUE_FOR_EACH (found, &module->functions, link)
         if (strcmp(found->info.name, name) == 0)
             break;
@@ -409,7 +409,7 @@ cuda_result cuModuleGetFunction(cuda_function *function, cuda_module module, con
 
 cuda_result cuModuleGetFunctionCount(unsigned *count, cuda_module module)
 {
-    API_TRY(find_module(module));
+    DRIVER_TRY(find_module(module));
     if (!count)
         return CUDA_ERR_INVALID_VALUE;
     *count = module->function_count;
@@ -420,7 +420,7 @@ cuda_result cuModuleEnumerateFunctions(cuda_function *functions, unsigned count,
 {
     struct cuda_function_object *function;
 
-    API_TRY(find_module(module));
+    DRIVER_TRY(find_module(module));
     if (!functions)
         return CUDA_ERR_INVALID_VALUE;
     unsigned used = 0;
@@ -438,10 +438,10 @@ cuda_result cuModuleGetGlobal_v2(cuda_device_ptr *ptr, size_t *size, cuda_module
     uint64_t address;
     size_t bytes;
 
-    API_TRY(find_module(module));
+    DRIVER_TRY(find_module(module));
     if (!name || (!ptr && !size))
         return CUDA_ERR_INVALID_VALUE;
-    API_TRY(need_code(module));
+    DRIVER_TRY(need_code(module));
     if (module_variable(atomic_load(&module->code)->module, name, &address, &bytes) != 0)
         return CUDA_ERR_NOT_FOUND;
     if (ptr)
@@ -553,28 +553,28 @@ static cuda_result launch_kernel(cuda_function function, struct launch launch, c
     uint8_t buffer[DEVICE_PARAM_BYTES];
     struct stream *stream;
 
-    API_TRY(module_object_check_function(function));
-    API_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(module_object_check_function(function));
+    DRIVER_TRY(api_stream(handle, &stream));
     if (stream->device != function->module->device)
         return CUDA_ERR_INVALID_HANDLE;
-    API_TRY(need_code(function->module));
+    DRIVER_TRY(need_code(function->module));
     launch.function = function->function;
     launch.static_shared_bytes = function->info.static_shared_bytes;
     launch.params = buffer;
     launch.param_bytes = function->info.param_bytes;
     launch.release = code_drop;
     launch.owner = atomic_load(&function->module->code);
-    API_TRY(check_shape(function, &launch));
+    DRIVER_TRY(check_shape(function, &launch));
     if (params && extra)
         return CUDA_ERR_INVALID_VALUE;
     if (extra)
-        API_TRY(read_extra(extra, launch.param_bytes, &launch.params));
+        DRIVER_TRY(read_extra(extra, launch.param_bytes, &launch.params));
     else if (params)
-        API_TRY(gather_params(function, params, buffer));
+        DRIVER_TRY(gather_params(function, params, buffer));
     else if (launch.param_bytes > 0)
         return CUDA_ERR_INVALID_VALUE;
     if (cooperative)
-        API_TRY(cooperative_prepare(stream, &launch));
+        DRIVER_TRY(cooperative_prepare(stream, &launch));
     atomic_fetch_add(&atomic_load(&function->module->code)->refs, 1);
     grow_local_memory(stream, function->info.local_bytes);
     return submit_kernel(stream, &launch);
@@ -612,7 +612,7 @@ cuda_result cuLaunchKernelEx(const struct cuda_launch_config *config, cuda_funct
     if (!config)
         return CUDA_ERR_INVALID_VALUE;
     /* No cache, so no access window. */
-    API_TRY(launch_attribute_read(config, 0, &cooperative));
+    DRIVER_TRY(launch_attribute_read(config, 0, &cooperative));
     launch = (struct launch){
         .grid = {config->grid.x, config->grid.y, config->grid.z},
         .threads = {config->block.x, config->block.y, config->block.z},

@@ -14,7 +14,7 @@ static cuda_result check_end(cuda_context handle, uint64_t address, size_t size,
 
     if (!handle)
         return CUDA_ERR_INVALID_CONTEXT;
-    API_TRY(driver_context_check(handle, &context));
+    DRIVER_TRY(driver_context_check(handle, &context));
     *device = context->device;
     if (size && (!front_memory_find(address, &memory) ||
                  (memory.kind == FRONT_DEVICE && memory.device != context->device)))
@@ -29,9 +29,9 @@ static cuda_result copy(cuda_device_ptr dst, cuda_context to, cuda_device_ptr sr
     struct front_stream stream;
     cuda_device to_device, from_device;
 
-    API_TRY(check_end(to, dst, size, &to_device));
-    API_TRY(check_end(from, src, size, &from_device));
-    API_TRY(front_stream_find(handle, &stream));
+    DRIVER_TRY(check_end(to, dst, size, &to_device));
+    DRIVER_TRY(check_end(from, src, size, &from_device));
+    DRIVER_TRY(front_stream_find(handle, &stream));
     if (stream.device != to_device && stream.device != from_device)
         return CUDA_ERR_NOT_SUPPORTED;
     return cuMemcpyAsync(dst, src, size, handle);
@@ -44,11 +44,11 @@ static cuda_result copy_in_order(cuda_device_ptr dst, cuda_context to, cuda_devi
     cuda_device device;
     cuda_result result;
 
-    API_TRY(check_end(to, dst, size, &device));
-    API_TRY(check_end(from, src, size, &device));
-    API_TRY(cuCtxSynchronize_v2(from));
-    API_TRY(cuCtxSynchronize_v2(to));
-    API_TRY(driver_context_push(to));
+    DRIVER_TRY(check_end(to, dst, size, &device));
+    DRIVER_TRY(check_end(from, src, size, &device));
+    DRIVER_TRY(cuCtxSynchronize_v2(from));
+    DRIVER_TRY(cuCtxSynchronize_v2(to));
+    DRIVER_TRY(driver_context_push(to));
     result = copy(dst, to, src, from, size, handle);
     if (result == CUDA_OK)
         result = cuStreamSynchronize(handle);

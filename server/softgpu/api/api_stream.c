@@ -42,7 +42,7 @@ cuda_result api_stream(cuda_stream handle, struct stream **stream)
 {
     struct device *device;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     if (!handle || handle == CUDA_STREAM_LEGACY) {
         *stream = device->legacy;
         return CUDA_OK;
@@ -59,7 +59,7 @@ cuda_result api_stream(cuda_stream handle, struct stream **stream)
 
 static cuda_result event_of(cuda_event handle, struct event **event)
 {
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     *event = (struct event *)handle;
     return handle && (*event)->magic == EVENT_MAGIC ? CUDA_OK : CUDA_ERR_INVALID_HANDLE;
 }
@@ -69,7 +69,7 @@ cuda_result cuStreamCreateWithPriority(cuda_stream *handle, unsigned flags, int 
     struct device *device;
     struct stream *stream;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     if (!handle || (flags & ~(unsigned)CUDA_STREAM_NON_BLOCKING))
         return CUDA_ERR_INVALID_VALUE;
     stream = make_stream(device, flags, priority);
@@ -87,7 +87,7 @@ cuda_result cuStreamDestroy_v2(cuda_stream handle)
     struct device *device;
     struct stream *stream;
 
-    API_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(api_stream(handle, &stream));
     if (!handle || handle == CUDA_STREAM_LEGACY || handle == CUDA_STREAM_PER_THREAD)
         return CUDA_ERR_INVALID_HANDLE;
     device = stream->device;
@@ -106,11 +106,11 @@ cuda_result cuStreamQuery(cuda_stream handle)
     struct stream *stream;
     bool idle;
 
-    API_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(api_stream(handle, &stream));
     engine_lock();
     idle = stream_idle(stream);
     engine_unlock();
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     return idle ? CUDA_OK : CUDA_ERR_NOT_READY;
 }
 
@@ -127,7 +127,7 @@ cuda_result cuStreamSynchronize(cuda_stream handle)
     struct stream *stream;
     cuda_result result;
 
-    API_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(api_stream(handle, &stream));
     engine_lock();
     result = stream_await(stream);
     engine_unlock();
@@ -141,8 +141,8 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsig
     struct event *event;
     bool needed;
 
-    API_TRY(api_stream(handle, &stream));
-    API_TRY(event_of(event_handle, &event));
+    DRIVER_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(event_of(event_handle, &event));
     if (flags & ~1u)
         return CUDA_ERR_INVALID_VALUE;
     engine_lock();
@@ -203,8 +203,8 @@ static cuda_result write_value(cuda_stream handle, cuda_device_ptr address, uint
     struct operation_write write;
     struct stream *stream;
 
-    API_TRY(api_stream(handle, &stream));
-    API_TRY(make_write(&write, address, value, width, flags));
+    DRIVER_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(make_write(&write, address, value, width, flags));
     return submit_writes(stream, &write, 1);
 }
 
@@ -249,13 +249,13 @@ cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_o
     struct operation_write writes[OPERATIONS_MAX];
     struct stream *stream;
 
-    API_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(api_stream(handle, &stream));
     if (count == 0 || count > OPERATIONS_MAX || !ops || flags != 0)
         return CUDA_ERR_INVALID_VALUE;
     unsigned used = 0;
     for (unsigned i = 0; i < count; i++)
         if (ops[i].operation != CUDA_MEM_OP_BARRIER)
-            API_TRY(read_mem_op(&ops[i], &writes[used++]));
+            DRIVER_TRY(read_mem_op(&ops[i], &writes[used++]));
     return used ? submit_writes(stream, writes, used) : CUDA_OK;
 }
 
@@ -264,7 +264,7 @@ cuda_result cuLaunchHostFunc(cuda_stream handle, cuda_host_fn fn, void *user)
     struct stream *stream;
     struct operation *op;
 
-    API_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(api_stream(handle, &stream));
     if (!fn)
         return CUDA_ERR_INVALID_VALUE;
     op = stream_operation_create(OPERATION_HOST);
@@ -317,7 +317,7 @@ cuda_result cuEventCreate(cuda_event *handle, unsigned flags)
     struct device *device;
     struct event *event;
 
-    API_TRY(api_current(&device));
+    DRIVER_TRY(api_current(&device));
     if (!handle)
         return CUDA_ERR_INVALID_VALUE;
     if (flags & CUDA_EVENT_INTERPROCESS)
@@ -335,7 +335,7 @@ cuda_result cuEventDestroy_v2(cuda_event handle)
 {
     struct event *event;
 
-    API_TRY(event_of(handle, &event));
+    DRIVER_TRY(event_of(handle, &event));
     engine_lock();
     stream_event_destroy(event);
     engine_unlock();
@@ -349,8 +349,8 @@ cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
     struct operation *op;
     cuda_result result;
 
-    API_TRY(api_stream(stream_handle, &stream));
-    API_TRY(event_of(handle, &event));
+    DRIVER_TRY(api_stream(stream_handle, &stream));
+    DRIVER_TRY(event_of(handle, &event));
     if (event->device != stream->device)
         return CUDA_ERR_INVALID_HANDLE;
     op = stream_operation_create(OPERATION_MARK);
@@ -380,11 +380,11 @@ cuda_result cuEventQuery(cuda_event handle)
     struct event *event;
     bool done;
 
-    API_TRY(event_of(handle, &event));
+    DRIVER_TRY(event_of(handle, &event));
     engine_lock();
     done = !event->op || stream_operation_seen(event->op);
     engine_unlock();
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     return done ? CUDA_OK : CUDA_ERR_NOT_READY;
 }
 
@@ -393,7 +393,7 @@ cuda_result cuEventSynchronize(cuda_event handle)
     struct event *event;
     cuda_result result = CUDA_OK;
 
-    API_TRY(event_of(handle, &event));
+    DRIVER_TRY(event_of(handle, &event));
     engine_lock();
     if (event->op)
         result = stream_operation_await(event->op);
@@ -406,8 +406,8 @@ cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start_handle, cud
     struct event *start, *end;
     cuda_result result = CUDA_OK;
 
-    API_TRY(event_of(start_handle, &start));
-    API_TRY(event_of(end_handle, &end));
+    DRIVER_TRY(event_of(start_handle, &start));
+    DRIVER_TRY(event_of(end_handle, &end));
     if (!milliseconds)
         return CUDA_ERR_INVALID_VALUE;
     if (start->device != end->device || (start->flags & CUDA_EVENT_DISABLE_TIMING) ||

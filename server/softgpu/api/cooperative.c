@@ -40,7 +40,7 @@ static cuda_result make_places(unsigned device)
     pthread_mutex_unlock(&lock);
     if (made)
         return CUDA_OK;
-    API_TRY(memory_alloc(device, &base, PLACES * sizeof(struct place)));
+    DRIVER_TRY(memory_alloc(device, &base, PLACES * sizeof(struct place)));
     pthread_mutex_lock(&lock);
     made = places[device].base != 0; /* by another thread, meanwhile */
     if (!made)
@@ -102,7 +102,7 @@ cuda_result cooperative_prepare(const struct stream *stream, struct launch *laun
 
     if (!fits(stream, launch))
         return CUDA_ERR_COOPERATIVE_LAUNCH_TOO_LARGE;
-    API_TRY(make_places(device));
+    DRIVER_TRY(make_places(device));
     meeting = malloc(sizeof(*meeting));
     if (!meeting)
         return CUDA_ERR_OUT_OF_MEMORY;

@@ -71,7 +71,7 @@ cuda_result front_enter(cuda_device ordinal)
     struct device *device = device_at(ordinal);
     cuda_result result = CUDA_OK;
 
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     if (!device)
         return CUDA_ERR_INVALID_DEVICE;
     /* As cuda.h says of cuCtxCreate. */
@@ -172,7 +172,7 @@ cuda_result front_stream_find(cuda_stream handle, struct front_stream *found)
 {
     struct stream *stream;
 
-    API_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(api_stream(handle, &stream));
     *found = (struct front_stream){.device = device_visible(stream->device->ordinal),
                                    .flags = stream->flags,
                                    .priority = stream->priority,
@@ -195,9 +195,9 @@ cuda_result front_module_load(cuda_device ordinal, const struct front_image *ima
     char *text = NULL;
     size_t bytes;
 
-    API_TRY(device_check());
+    DRIVER_TRY(device_check());
     if (image->path) {
-        API_TRY(image_read(image->path, &text, &bytes));
+        DRIVER_TRY(image_read(image->path, &text, &bytes));
         request.image = text;
     }
     cuda_result result = module_object_load(device_at(ordinal), &request, module);
@@ -215,6 +215,6 @@ cuda_result front_module_device(cuda_module module, cuda_device *device)
 
 cuda_result front_function_device(cuda_function function, cuda_device *device)
 {
-    API_TRY(module_object_check_function(function));
+    DRIVER_TRY(module_object_check_function(function));
     return front_module_device(function->module, device);
 }
