@@ -140,6 +140,8 @@ static int by_order(const void *a, const void *b)
 static void excuse_heads(struct overrun *overrun, uint64_t now)
 {
     struct sm_group_set older = {{0}};
+    if (!overrun->count)
+        return; /* with nothing ever seen there is no array, which qsort must not be given */
     qsort(overrun->heads, overrun->count, sizeof *overrun->heads, by_order);
     for (size_t i = 0; i < overrun->count; i++) {
         struct overrun_head *head = &overrun->heads[i];
