@@ -27,20 +27,14 @@ cuda_result cuStreamGetFlags(cuda_stream handle, unsigned *flags)
     return CUDA_OK;
 }
 
-/* The contexts of a device share its streams, so the primary one stands for the one that made it.
- */
+/* The contexts of a device share its streams, so another one may stand for the one that made it. */
 cuda_result cuStreamGetCtx(cuda_stream handle, cuda_context *context)
 {
     struct front_stream stream;
     if (!context)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(front_stream_find(handle, &stream));
-    cuda_context top = driver_context_top();
-    if (top && top->device == stream.device) {
-        *context = top;
-        return CUDA_OK;
-    }
-    return driver_context_primary(stream.device, context);
+    return driver_context_of_object(stream.device, context);
 }
 
 cuda_result cuStreamGetCtx_v2(cuda_stream handle, cuda_context *context, cuda_green_ctx *green)

@@ -65,6 +65,7 @@ cuda_result cuDevicePrimaryCtxSetFlags(cuda_device device, unsigned flags)
 cuda_result cuDevicePrimaryCtxGetState(cuda_device device, unsigned *flags, int *active)
 {
     cuda_context primary;
+    DRIVER_TRY(front_check());
     DRIVER_TRY(driver_context_primary(device, &primary));
     if (!flags || !active)
         return CUDA_ERR_INVALID_VALUE;

@@ -118,7 +118,7 @@ static cuda_result attribute_of(void *data, cuda_pointer_attribute attribute, cu
     bool on_host = found->kind == FRONT_HOST || found->kind == FRONT_MANAGED;
     switch (attribute) {
     case CUDA_POINTER_CONTEXT:
-        DRIVER_TRY(driver_context_primary(found->device, &context));
+        DRIVER_TRY(driver_context_of_object(found->device, &context));
         return give(data, attribute, (uint64_t)(uintptr_t)context);
     case CUDA_POINTER_MEMORY_TYPE:
         return give(data, attribute, (uint64_t)type_of(found));

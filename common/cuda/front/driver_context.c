@@ -8,9 +8,15 @@
 /* Programs nest a handful. */
 enum { STACK_MAX = 64 };
 
+/* Held while a device is entered or left, which may wait for functions of the program. These may
+ * call, so whoever takes it has asked front_check first. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned retained[FRONT_DEVICES_MAX]; /* under it */
+
+static pthread_mutex_t created_lock = PTHREAD_MUTEX_INITIALIZER; /* for a moment only */
+static struct list created = LIST_INIT(created);
+
 static struct cuda_context_object primaries[FRONT_DEVICES_MAX];
-static unsigned retained[FRONT_DEVICES_MAX]; /* under the lock */
 static _Atomic unsigned long long last_id;
 
 static _Thread_local struct {
@@ -32,12 +38,12 @@ cuda_result driver_context_primary(cuda_device device, cuda_context *context)
 {
     DRIVER_TRY(check_device(device));
     *context = &primaries[device];
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&created_lock);
     if (!(*context)->id) {
         (*context)->device = device;
         (*context)->id = atomic_fetch_add(&last_id, 1) + 1;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&created_lock);
     return CUDA_OK;
 }
 
@@ -76,6 +82,25 @@ cuda_result driver_context_release(cuda_context primary, bool all)
     return result;
 }
 
+cuda_result driver_context_of_object(cuda_device device, cuda_context *context)
+{
+    cuda_context top = driver_context_top(), each;
+    if (top && top->device == device) {
+        *context = top;
+        return CUDA_OK;
+    }
+    DRIVER_TRY(driver_context_primary(device, context));
+    pthread_mutex_lock(&created_lock);
+    if (!atomic_load(&(*context)->alive))
+        LIST_FOR_EACH (each, &created, link)
+            if (each->device == device) {
+                *context = each;
+                break;
+            }
+    pthread_mutex_unlock(&created_lock);
+    return CUDA_OK;
+}
+
 cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_context *context)
 {
     DRIVER_TRY(front_check());
@@ -93,11 +118,15 @@ cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_conte
         if (result != CUDA_OK)
             front_leave(device);
     }
-    if (result == CUDA_OK)
-        *context = made;
-    else
+    if (result != CUDA_OK) {
         free(made);
-    return result;
+        return result;
+    }
+    pthread_mutex_lock(&created_lock);
+    list_append(&created, &made->link);
+    pthread_mutex_unlock(&created_lock);
+    *context = made;
+    return CUDA_OK;
 }
 
 cuda_result driver_context_destroy(cuda_context context)
@@ -107,6 +136,9 @@ cuda_result driver_context_destroy(cuda_context context)
         return CUDA_ERR_INVALID_CONTEXT;
     if (!atomic_exchange(&context->alive, false))
         return CUDA_ERR_CONTEXT_IS_DESTROYED;
+    pthread_mutex_lock(&created_lock);
+    list_remove(&context->link);
+    pthread_mutex_unlock(&created_lock);
     if (driver_context_top() == context)
         stack.depth--;
     front_leave(context->device);

@@ -11,8 +11,10 @@
 
 #include "common/cuda/cuda_driver.h"
 #include "common/cuda/front/front.h"
+#include "common/list.h"
 
 struct cuda_context_object {
+    struct list_link link; /* of the created ones that are alive */
     cuda_device device;
     unsigned long long id; /* unique in the process */
     _Atomic unsigned flags;
@@ -24,6 +26,10 @@ cuda_result driver_context_primary(cuda_device device, cuda_context *context);
 cuda_result driver_context_retain(cuda_context primary);
 /* all: whoever retained it. Returns CUDA_ERR_INVALID_CONTEXT if nobody has. */
 cuda_result driver_context_release(cuda_context primary, bool all);
+
+/* The context to name as the maker of an object: the thread's current one, if it is of the device;
+ * else the primary one while that is alive; else the oldest created one; else the primary one. */
+cuda_result driver_context_of_object(cuda_device device, cuda_context *context);
 
 cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_context *context);
 cuda_result driver_context_destroy(cuda_context context);

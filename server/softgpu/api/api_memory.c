@@ -371,7 +371,8 @@ cuda_result cuMemcpyDtoH_v2(void *dst, cuda_device_ptr src, size_t size)
 
 cuda_result cuMemcpyDtoD_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
 {
-    return queue_copy(NULL, true, (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
+    /* CUDA does not wait for copies on the device. */
+    return queue_copy(NULL, false, (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
 }
 
 cuda_result cuMemcpyHtoDAsync_v2(cuda_device_ptr dst, const void *src, size_t size,

@@ -469,6 +469,23 @@ static void *outlive_reset(void *unused)
     return NULL;
 }
 
+static atomic_bool is_running, is_resetting;
+
+/* It may not call, and a reset that waits for it must not keep it from being told. */
+static void call_beside_reset(void *unused)
+{
+    enum { NOT_PERMITTED = 800, CALLS = 10000 };
+    void *memory = NULL;
+
+    (void)unused;
+    is_running = true;
+    while (!is_resetting)
+        ;
+    for (int i = 0; i < CALLS; i++)
+        EXPECT(NOT_PERMITTED, cudaMalloc(&memory, 4096));
+    EXPECT(NOT_PERMITTED, cudaDeviceReset());
+}
+
 /* Everything goes, and the next call begins anew: with the module's first values, too. */
 static void check_reset(void)
 {
@@ -482,6 +499,10 @@ static void check_reset(void)
     EXPECT(0, cudaMallocAsync(&freed, 4096, NULL));
     EXPECT(0, cudaFreeAsync(freed, NULL));
     EXPECT(0, launch(&scaled_add));
+    EXPECT(0, cudaLaunchHostFunc(NULL, call_beside_reset, NULL));
+    while (!is_running)
+        ;
+    is_resetting = true;
     EXPECT(0, cudaDeviceReset());
     CHECK(!context_is_active());
     EXPECT(0, cudaDeviceReset());

@@ -83,6 +83,21 @@ static void check_limits(void)
     EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(persisting, 1));
 }
 
+/* Where the primary context is not alive, objects name one that is. */
+static void check_created_alone(void)
+{
+    cuda_context made, named = NULL, popped;
+    cuda_device_ptr ptr;
+    OK(cuCtxCreate_v2(&made, 0, 0));
+    OK(cuMemAlloc_v2(&ptr, 1));
+    OK(cuCtxPopCurrent_v2(&popped));
+    OK(cuPointerGetAttribute(&named, CUDA_POINTER_CONTEXT, ptr));
+    CHECK(named == made);
+    OK(cuCtxSetCurrent(named));
+    OK(cuMemFree_v2(ptr));
+    OK(cuCtxDestroy_v2(made));
+}
+
 void check_contexts(void)
 {
     cuda_context primary, again, made, current;
@@ -90,6 +105,7 @@ void check_contexts(void)
     int active;
     unsigned long long first, second;
     pthread_t thread;
+    check_created_alone();
     EXPECT(CUDA_ERR_INVALID_CONTEXT, cuDevicePrimaryCtxRelease_v2(0));
     OK(cuDevicePrimaryCtxSetFlags_v2(0, CUDA_CTX_SCHED_BLOCKING_SYNC));
     OK(cuDevicePrimaryCtxGetState(0, &flags, &active));

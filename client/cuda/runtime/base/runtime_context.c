@@ -10,8 +10,9 @@
 /* More GPUs than one machine has. */
 enum { DEVICES_MAX = 64 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static cuda_context primary[DEVICES_MAX]; /* NULL until it is retained */
+/* Each held while its device's context is made or reset. */
+static pthread_mutex_t locks[DEVICES_MAX] = {[0 ... DEVICES_MAX - 1] = PTHREAD_MUTEX_INITIALIZER};
+static _Atomic(cuda_context) primary[DEVICES_MAX]; /* NULL until it is retained */
 static _Thread_local int chosen;
 
 /* Contexts that were reset, and that are current in threads which have not called since. A context
@@ -19,11 +20,27 @@ static _Thread_local int chosen;
 static _Atomic(cuda_context) ended[DEVICES_MAX];
 static atomic_bool any_ended;
 
+/* A reset holds the lock while it waits for the program's host functions. These may call, and must
+ * not wait for it: the driver refuses them, and is asked first. */
+static cudart_error ask_permission(int ordinal)
+{
+    unsigned flags;
+    int active;
+
+    return DRIVER(cuDevicePrimaryCtxGetState, ordinal, &flags, &active);
+}
+
 static cudart_error retain(int ordinal, cuda_context *context)
 {
-    cudart_error error = CUDART_OK;
+    cudart_error error;
 
-    pthread_mutex_lock(&lock);
+    *context = primary[ordinal];
+    if (*context)
+        return CUDART_OK;
+    error = ask_permission(ordinal);
+    if (error != CUDART_OK)
+        return error;
+    pthread_mutex_lock(&locks[ordinal]);
     if (!primary[ordinal]) {
         cuda_context made = NULL;
 
@@ -34,7 +51,7 @@ static cudart_error retain(int ordinal, cuda_context *context)
             atomic_store(&ended[ordinal], NULL);
     }
     *context = primary[ordinal];
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&locks[ordinal]);
     return error;
 }
 
@@ -97,18 +114,22 @@ cudart_error runtime_context_reset(void (*forget)(cuda_context context))
     cuda_context context;
     cudart_error error = runtime_context_device(&ordinal);
 
+    if (error == CUDART_OK)
+        error = ask_permission(ordinal);
     if (error != CUDART_OK)
         return error;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&locks[ordinal]);
     context = primary[ordinal];
-    if (context) {
-        forget(context);
+    /* What was loaded is forgotten only if it is gone. */
+    if (context)
         error = DRIVER(cuDevicePrimaryCtxReset, ordinal);
+    if (context && error == CUDART_OK) {
+        forget(context);
         primary[ordinal] = NULL;
         atomic_store(&ended[ordinal], context);
         atomic_store(&any_ended, true);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&locks[ordinal]);
     return error;
 }
 

@@ -283,9 +283,10 @@ void session_attach_restore(struct session *session, worker_link_reply *answered
     int fds[4] = {session->header.fd, session->status.fd, session->shadow.fd, session->doorbell};
     struct channel_packet message = {
         .opcode = PROTO_WORKER_ATTACH, .body = &body, .fds = fds, .fd_count = 4};
-    if (tell_accounts(session) < 0) {
+    int told = tell_accounts(session);
+    if (told < 0) {
         session_fail(session, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(session_not_restored),
-                     strerror(ENOMEM));
+                     strerror(-told));
         return;
     }
     session->at_worker = true;
