@@ -65,6 +65,7 @@ struct scheduler_account {
     struct credit cap;
     int64_t owed;         /* to the requests of clients that count in it, when last looked at */
     bool request_is_owed; /* its own request is a part of that */
+    bool is_usable;       /* the limits of its sharers leave some of its request to use now */
     struct credit duty;   /* a rate of PLAN_WHOLE: no bound */
     uint64_t ticket;      /* in turns: the order among accounts with work; smaller is earlier */
     struct kept_place kept;

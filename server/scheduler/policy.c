@@ -60,22 +60,50 @@ static uint64_t cap_ready(const struct plan *plan, const struct credit *cap)
     return plan_end(plan, ready);
 }
 
-/* The same of all the caps that hold for a client. */
-static uint64_t caps_leave(const struct plan *plan, const struct scheduler_client *client,
-                           uint64_t now)
+/* The same of all the caps of a client's accounts. */
+static uint64_t accounts_leave(const struct plan *plan, const struct scheduler_client *client,
+                               uint64_t now)
 {
-    uint64_t least = cap_leaves(plan, &client->cap, now);
+    uint64_t least = plan->lease_ns;
     for (uint32_t i = 0; i < client->accounts.count; i++)
         least = min(least, cap_leaves(plan, &client->accounts.of[i]->cap, now));
     return least;
 }
 
-static uint64_t caps_ready(const struct plan *plan, const struct scheduler_client *client)
+static uint64_t accounts_ready(const struct plan *plan, const struct scheduler_client *client)
 {
-    uint64_t last = cap_ready(plan, &client->cap);
+    uint64_t last = 0;
     for (uint32_t i = 0; i < client->accounts.count; i++)
         last = max(last, cap_ready(plan, &client->accounts.of[i]->cap));
     return last;
+}
+
+/*
+ * A client's own request is not above its own limit, and over ten plans it comes to no more than
+ * the limit by itself. So the cap does not hold back what the request has paid for already. It
+ * could not have saved that up where others had a lease each in a row: in 2,000 random mixes a
+ * client with a limit a little above its request had up to 12 points less than the promise.
+ *
+ * Time in advance of the request is the cap's: idle time is given only when no request is owed any,
+ * so from then on the request alone adds nothing to what the cap allowed (test_promise.c).
+ */
+static uint64_t owed_leaves(const struct plan *plan, const struct credit *request)
+{
+    if (request->parts <= 0)
+        return 0;
+    uint64_t growing = max(PLAN_WHOLE - request->rate, 1u);
+    uint64_t most = min((uint64_t)request->parts / growing, plan->lease_ns);
+    return most < plan->shortest_ns ? 0 : most;
+}
+
+static uint64_t owed_ready(const struct plan *plan, const struct credit *request)
+{
+    int64_t least = (int64_t)(plan->shortest_ns * (PLAN_WHOLE - request->rate));
+    if (request->parts >= least)
+        return request->at;
+    return request->rate ? request->at + ((uint64_t)(least - request->parts) + request->rate - 1) /
+                                             request->rate
+                         : PLAN_NEVER;
 }
 
 /* When a request has paid for a lease of this length, from now on, times its rate. */
@@ -104,8 +132,12 @@ static bool goes_before(struct scheduler_client *client, uint64_t length,
  * of one plan, so that a small share comes in every plan. */
 static uint64_t claim_length(const struct plan *plan, struct scheduler_client *client, uint64_t now)
 {
-    uint64_t share = max(plan_share(plan, account_claim(client)->credit.rate), plan->shortest_ns);
-    return min(caps_leave(plan, client, now), share);
+    const struct claim *claim = account_claim(client);
+    uint64_t share = max(plan_share(plan, claim->credit.rate), plan->shortest_ns);
+    uint64_t own = cap_leaves(plan, &client->cap, now);
+    if (claim == &client->request)
+        own = max(own, owed_leaves(plan, &claim->credit));
+    return min(min(own, accounts_leave(plan, client, now)), share);
 }
 
 /* ---- what limits of accounts save up ---- */
@@ -167,6 +199,42 @@ static void trim_limits(const struct scheduler *scheduler,
             trim_cap(&scheduler->plan, client->accounts.of[i], now);
 }
 
+/* ---- what limits of clients leave of their account's request ---- */
+
+/* A client that has no request of its own, whose account's pays for it, and that has a limit. */
+static bool is_limited_sharer(struct scheduler_client *client)
+{
+    return client->cap.rate != PLAN_WHOLE &&
+           account_claim(client) == &client->accounts.of[0]->request;
+}
+
+/* While the limits of all clients that an account's request could pay for hold them back, no more
+ * than a lease of it is kept, as in a pause nothing is. Otherwise it would save up what nobody can
+ * use, and with that go before all others later: a client with a request of 10 % had 7 %. */
+static void trim_unusable(const struct plan *plan, const struct scheduler_lease_group *lease_group,
+                          uint64_t now)
+{
+    const int64_t most = (int64_t)(plan->lease_ns * PLAN_WHOLE);
+    struct scheduler_client *client;
+    bool limited = false;
+    LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
+        limited |= is_limited_sharer(client);
+        client->accounts.of[0]->is_usable = false;
+    }
+    if (!limited)
+        return;
+    LIST_FOR_EACH (client, &lease_group->wants, wants_link)
+        if (account_claim(client) == &client->accounts.of[0]->request) {
+            policy_settle(plan, client, now);
+            client->accounts.of[0]->is_usable |= cap_leaves(plan, &client->cap, now) > 0;
+        }
+    LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
+        struct credit *credit = &client->accounts.of[0]->request.credit;
+        if (is_limited_sharer(client) && !client->accounts.of[0]->is_usable)
+            credit->parts = min(credit->parts, most);
+    }
+}
+
 /* ---- the choice among claims ---- */
 
 /* Of an account's request nothing may be left beside those of its clients. */
@@ -181,9 +249,12 @@ static uint64_t claim_ready(const struct plan *plan, struct scheduler_client *cl
     const struct claim *claim = account_claim(client);
     bool alone = claim->credit.rate || claim->credit.parts > 0;
     uint64_t ready = alone ? plan_credit_ready(&claim->credit) : PLAN_NEVER;
-    if (claim != &client->request)
+    uint64_t own = cap_ready(plan, &client->cap);
+    if (claim == &client->request)
+        own = min(own, owed_ready(plan, &claim->credit));
+    else
         ready = min(ready, account_grows_at(plan, client->accounts.of[0]));
-    return max(ready, caps_ready(plan, client));
+    return max(max(ready, own), accounts_ready(plan, client));
 }
 
 void policy_claims(const struct scheduler *scheduler,
@@ -194,6 +265,7 @@ void policy_claims(const struct scheduler *scheduler,
     *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
     struct scheduler_client *client;
     trim_limits(scheduler, lease_group, now);
+    trim_unusable(plan, lease_group, now);
     LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
         policy_settle(plan, client, now);
         const struct claim *claim = account_claim(client);
@@ -226,9 +298,11 @@ void policy_extra(const struct scheduler *scheduler,
     LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
         if (without_request && account_has_request(client))
             continue;
-        uint64_t length = caps_leave(plan, client, now);
+        uint64_t length =
+            min(cap_leaves(plan, &client->cap, now), accounts_leave(plan, client, now));
         if (length == 0) {
-            choice->again_at = min(choice->again_at, caps_ready(plan, client));
+            uint64_t ready = max(cap_ready(plan, &client->cap), accounts_ready(plan, client));
+            choice->again_at = min(choice->again_at, ready);
         } else if (!choice->client || had_less(client, choice->client)) {
             choice->client = client;
             choice->length_ns = length;

@@ -54,6 +54,8 @@ enum {
     SPANS_MAX = 12000,
     MIXES = 2000,
 };
+/* A client's smallest limit without a request, in hundredths of a per cent. */
+#define LIMIT_LEAST 500u
 /* The worker's completer takes what is known so often. */
 #define TAKEN_NS (5 * MS)
 
@@ -69,7 +71,7 @@ struct spans {
 /* A client, and what it does: bursts of kernels with pauses between. */
 struct program {
     struct device_client *client; /* NULL: not there yet, or gone */
-    uint32_t number, request, owner;
+    uint32_t number, request, limit, owner;
     uint64_t comes, delay;       /* when it comes; NEVER: it has. It gets work so much later */
     uint64_t came, leaves, left; /* NEVER: it stays, it is there */
     double waiting;              /* work that nobody had done when it left */
@@ -93,7 +95,8 @@ static struct {
     struct device_carried carried;
     /* Choices of their own, so that mixes without such clients and accounts stay the same. */
     uint64_t extra;
-    bool moves; /* clients come and go */
+    bool moves;  /* clients come and go */
+    bool limits; /* clients have limits */
     struct shares {
         uint32_t request, limit; /* of the account; 0 and PLAN_WHOLE: none */
     } shares[OWNERS + 1];        /* by owner */
@@ -103,10 +106,10 @@ static struct {
 static struct worst {
     double points;
     uint64_t seed;
-} less_strict, more_strict, less_fair, more_of_account, less_of_account;
+} less_strict, more_strict, less_fair, more_than_limit, more_of_account, less_of_account;
 /* Of all mixes: hand-overs, clients that came later, windows of clients that left, and windows of
  * accounts with a limit and with a request. */
-static uint32_t hand_overs, comers, left_windows, account_windows, rest_windows;
+static uint32_t hand_overs, comers, left_windows, limit_windows, account_windows, rest_windows;
 
 static uint64_t below(uint64_t bound)
 {
@@ -168,7 +171,7 @@ static void come(struct program *program)
 {
     struct error why = {0};
     struct scheduler_limits limits = {
-        .request = program->request, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+        .request = program->request, .limit = program->limit, .duty = PLAN_WHOLE};
     program->random = device_random(&mix.random);
     device.account = device_account(&device, program->owner);
     program->client = device_add(&device, &limits, NULL, 0, device_random(&mix.random), &why);
@@ -189,11 +192,21 @@ static void come(struct program *program)
     comers += device.now > mix.start;
 }
 
+/* Half of the limits are a few points above the request. */
+static uint32_t choose_limit(uint32_t request)
+{
+    if (!mix.limits || extra_below(2))
+        return PLAN_WHOLE;
+    uint32_t more = (uint32_t)extra_below(extra_below(2) ? 600 : 4000);
+    return max(min(request + more, (uint32_t)PLAN_WHOLE), LIMIT_LEAST);
+}
+
 /* Half of those that leave have been there for long enough to be judged. */
 static void announce(uint32_t request, uint32_t owner, uint64_t when, uint64_t delay)
 {
     struct program *program = &programs[mix.count++];
     *program = (struct program){.number = mix.count - 1, .request = request, .owner = owner};
+    program->limit = choose_limit(request);
     program->comes = when;
     program->delay = delay;
     program->leaves = program->left = program->wakes = program->paused_since = NEVER;
@@ -435,6 +448,16 @@ static uint32_t count_downs(uint64_t from, uint64_t to)
     return count;
 }
 
+/* As of an account: the limit, one kernel and a hundredth. */
+static void judge_limit(const struct program *program, uint64_t from, uint64_t to)
+{
+    double span = (double)(to - from), got = (double)overlap(&program->kernels, from, to);
+    double limit = program->limit / (double)PLAN_WHOLE;
+    double e = (double)mix.kernel + span / 100 + count_downs(from, to) * (double)TAKEN_NS;
+    judge(&more_than_limit, got - limit * span - e, span, "more than its limit", program, from);
+    limit_windows++;
+}
+
 static void judge_window(const struct program *program, uint64_t from, uint64_t to, double whole)
 {
     double span = (double)(to - from), got = (double)overlap(&program->kernels, from, to);
@@ -445,6 +468,8 @@ static void judge_window(const struct program *program, uint64_t from, uint64_t 
     bool strict = mix.settings.mode == PROTO_MODE_STRICT;
     if (strict && program->request)
         judge(&more_strict, got - request * span - e, span, "more than its request", program, from);
+    if (!strict && program->limit < PLAN_WHOLE)
+        judge_limit(program, from, to);
     if (longest_pause(&program->pauses, from, to) >= mix.plan / 10)
         return;
     double paused = (double)overlap(&program->pauses, from, to);
@@ -475,12 +500,13 @@ static double had_together(uint32_t owner, uint64_t from, uint64_t to)
     return sum;
 }
 
-/* A client that has no request and always has work, from when it came until it left. */
+/* A client that has neither request nor limit and always has work, from when it came until it left.
+ */
 static const struct program *find_steady(uint32_t owner)
 {
     for (uint32_t i = 0; i < mix.count; i++)
         if (programs[i].owner == owner && !programs[i].request && programs[i].comes == NEVER &&
-            !programs[i].pause_most)
+            !programs[i].pause_most && programs[i].limit == PLAN_WHOLE)
             return &programs[i];
     return NULL;
 }
@@ -529,11 +555,13 @@ static void judge_account(uint32_t owner, uint64_t end)
     }
 }
 
-static void run_mix(uint64_t seed, enum proto_mode mode, bool dies, bool moves, bool accounts)
+static void run_mix(uint64_t seed, enum proto_mode mode, bool dies, bool moves, bool accounts,
+                    bool limits)
 {
     mix.seed = mix.random = seed;
     mix.extra = ~seed;
     mix.moves = moves;
+    mix.limits = limits;
     mix.count = 0;
     for (uint32_t owner = 0; owner <= OWNERS; owner++)
         mix.shares[owner] = (struct shares){.limit = PLAN_WHOLE};
@@ -569,7 +597,7 @@ static enum proto_mode mode_of(uint64_t seed)
 
 static void forget_worst(void)
 {
-    less_strict = more_strict = less_fair = more_of_account = less_of_account =
+    less_strict = more_strict = less_fair = more_than_limit = more_of_account = less_of_account =
         (struct worst){-100, 0};
 }
 
@@ -580,7 +608,7 @@ static void rare_mixes_get_what_is_promised(void **state)
     (void)state;
     forget_worst();
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
-        run_mix(seeds[i], mode_of(seeds[i]), false, false, false);
+        run_mix(seeds[i], mode_of(seeds[i]), false, false, false, false);
 }
 
 /* In the first two the pause of a client counted for its account's other clients, too; in the
@@ -591,7 +619,7 @@ static void clients_of_accounts_get_what_is_promised(void **state)
     (void)state;
     forget_worst();
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
-        run_mix(seeds[i], mode_of(seeds[i]), seeds[i] % 4 >= 2, seeds[i] % 8 >= 4, true);
+        run_mix(seeds[i], mode_of(seeds[i]), seeds[i] % 4 >= 2, seeds[i] % 8 >= 4, true, false);
 }
 
 static void print_worst(const char *text, const struct worst *worst)
@@ -606,21 +634,23 @@ static void any_mix_gets_what_is_promised(void **state)
     uint64_t first = given ? seed_number("TEST_SEED", 1) : 1;
     (void)state;
     forget_worst();
-    hand_overs = comers = left_windows = account_windows = rest_windows = 0;
+    hand_overs = comers = left_windows = limit_windows = account_windows = rest_windows = 0;
     for (uint64_t seed = first; seed < first + count; seed++)
-        run_mix(seed, mode_of(seed), seed % 4 >= 2, seed % 8 >= 4, seed % 16 >= 8);
+        run_mix(seed, mode_of(seed), seed % 4 >= 2, seed % 8 >= 4, seed % 16 >= 8, seed % 32 >= 16);
     print_message("%" PRIu32 " hand-overs, %" PRIu32 " clients came later, %" PRIu32
-                  " windows of clients that left, %" PRIu32 " of accounts with a limit, %" PRIu32
-                  " of accounts with a request\n",
-                  hand_overs, comers, left_windows, account_windows, rest_windows);
+                  " windows of clients that left, %" PRIu32 " of clients with a limit, %" PRIu32
+                  " of accounts with a limit, %" PRIu32 " of accounts with a request\n",
+                  hand_overs, comers, left_windows, limit_windows, account_windows, rest_windows);
     print_worst("strict, less", &less_strict);
     print_worst("strict, more", &more_strict);
     print_worst("fair, less", &less_fair);
+    print_worst("fair, more than the limit", &more_than_limit);
     print_worst("accounts, more than the limit", &more_of_account);
     print_worst("accounts, less than the rest", &less_of_account);
     if (count >= MIXES) {
         assert_in_range(comers, 1, UINT32_MAX);
         assert_in_range(left_windows, 1, UINT32_MAX);
+        assert_in_range(limit_windows, 1, UINT32_MAX);
         assert_in_range(account_windows, 1, UINT32_MAX);
         assert_in_range(rest_windows, 1, UINT32_MAX);
     }
