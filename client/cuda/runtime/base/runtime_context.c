@@ -120,7 +120,7 @@ cudart_error runtime_context_reset(void (*forget)(cuda_context context))
         return error;
     pthread_mutex_lock(&locks[ordinal]);
     context = primary[ordinal];
-    /* What was loaded is forgotten only if it is gone. */
+    /* Loaded code is forgotten only if it is gone. */
     if (context)
         error = DRIVER(cuDevicePrimaryCtxReset, ordinal);
     if (context && error == CUDART_OK) {
