@@ -17,9 +17,9 @@
     X(driver_absent, NOT_SUPPORTED, \
       "gpushare's CUDA driver does not carry %s; each call of it returns CUDA_ERROR_NOT_SUPPORTED") \
     X(dropin_export_table, NOT_FOUND, \
-      "a library of this program asks for undocumented parts of NVIDIA's driver " \
-      "(cuGetExportTable), which gpushare does not have; link the program with the shared CUDA " \
-      "runtime (nvcc -cudart shared)") \
+      "%s asks for undocumented parts of NVIDIA's driver (cuGetExportTable), which gpushare does " \
+      "not have; link it with the shared CUDA runtime (nvcc -cudart shared), and see what " \
+      "'gpushare run --explain' says of the program") \
     X(dropin_work_lost, INTERRUPTED, \
       "work of this program on the GPU was lost with its worker, after a fault that may be another " \
       "program's; CUDA has no way to take work up, so start the program again") \

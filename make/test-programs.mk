@@ -99,6 +99,13 @@ $(DROPIN_PROGRAM): $(DROPIN_PROGRAM_O) $(BUILD)/lib/gpushare/libcuda.so.1
 	$(CC) $(LDFLAGS_ALL) -o $@ $(DROPIN_PROGRAM_O) -L$(BUILD)/lib/gpushare -l:libcuda.so.1 -lpthread
 CHECK_DEPS += $(DROPIN_PROGRAM)
 
+# A library of that program's, with a call of its own.
+DROPIN_ASKER := $(BUILD)/tests/programs/dropin/library/libasker.so
+$(DROPIN_ASKER): $(call obj,tests/programs/dropin/library/asker.c) $(BUILD)/lib/gpushare/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libasker.so -o $@ $< -L$(BUILD)/lib/gpushare -l:libcuda.so.1
+CHECK_DEPS += $(DROPIN_ASKER)
+
 # ---- pace
 # A CUDA program that measures its calls; the bench's dropin rows run it.
 

@@ -68,6 +68,17 @@ class Exports(unittest.TestCase):
                 self.assertEqual(re.findall(r"^gpushare: .* does not carry (\w+); .*CUDA_ERROR_NOT_SUPPORTED$", ended.stderr, re.M),
                                  ["cuGraphCreate", "cuStreamBeginCapture_v2_ptsz"])
 
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
+    def test_the_library_that_asks_for_an_undocumented_table_is_named_once(self):
+        asker = os.path.join(os.path.dirname(PROGRAM), "library")
+        for folder in (LIBRARIES, SOFTGPU):
+            with self.subTest(folder=folder):
+                ended = run(PROGRAM, "table", LD_LIBRARY_PATH=folder + ":" + asker, GPUSHARE_SOCKET="/nowhere")
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertEqual(re.findall(r"^gpushare: (\S+) asks for .*\(cuGetExportTable\).*; link it with .*$", ended.stderr, re.M),
+                                 [os.path.join(asker, "libasker.so")])
+                self.assertEqual(ended.stderr.count("cuGetExportTable"), 1, ended.stderr)
+
     def test_the_server_does_not_serve_it(self):
         with tempfile.TemporaryDirectory() as folder:
             sockets = [os.path.join(folder, name) for name in ("client", "admin")]

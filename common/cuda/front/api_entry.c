@@ -5,6 +5,8 @@
  * version and flags, because the version chooses the ABI. If several rows have the name, the newest
  * that the caller knows counts.
  */
+#include <dlfcn.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -124,7 +126,18 @@ cuda_result cuGetErrorString(cuda_result error, const char **text)
     return CUDA_OK;
 }
 
-/* Tables of undocumented functions that NVIDIA's libraries share among themselves, by UUID. */
+/* The file whose code lies at an address. Code that a program has made by itself is in no file, so
+ * that the program stands for it. */
+static const char *file_of(const void *code)
+{
+    Dl_info file;
+    if (dladdr(code, &file) && file.dli_fname && *file.dli_fname)
+        return file.dli_fname;
+    return program_invocation_name;
+}
+
+/* Tables of undocumented functions that NVIDIA's libraries share among themselves, by UUID. The
+ * return address lies in the library that asks, unless its call is its function's last deed. */
 cuda_result cuGetExportTable(const void **table, const cuda_uuid *id)
 {
     static atomic_bool said;
@@ -132,7 +145,7 @@ cuda_result cuGetExportTable(const void **table, const cuda_uuid *id)
         return CUDA_ERR_INVALID_VALUE;
     *table = NULL;
     if (!atomic_exchange(&said, true))
-        log_error(MESSAGE_TEXT(dropin_export_table));
+        log_error(MESSAGE_TEXT(dropin_export_table), file_of(__builtin_return_address(0)));
     return CUDA_ERR_NOT_FOUND;
 }
 

@@ -13,6 +13,7 @@
  *   program idle           waits for its standard input, and goes on
  *   program absent         calls functions that are not carried
  *   program peers          copies between two devices
+ *   program table          has a library ask for an undocumented table, twice, and asks too
  */
 #include <dlfcn.h>
 #include <poll.h>
@@ -181,19 +182,36 @@ static void absent(void)
     }
 }
 
+/* The first that asks is named, which is the library. */
+static void table(void)
+{
+    static const cuda_uuid id;
+    const void *found = &id;
+    cuda_result (*ask)(const void **table, const cuda_uuid *id);
+    void *library = dlopen("libasker.so", RTLD_NOW | RTLD_LOCAL);
+    CHECK(library);
+    *(void **)&ask = dlsym(library, "asker_ask");
+    CHECK(ask);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuGetExportTable(&found, NULL));
+    EXPECT(CUDA_ERR_NOT_FOUND, ask(&found, &id));
+    CHECK(!found);
+    EXPECT(CUDA_ERR_NOT_FOUND, ask(&found, &id));
+    EXPECT(CUDA_ERR_NOT_FOUND, cuGetExportTable(&found, &id));
+}
+
 int main(int count_of_words, char **words)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"calls", calls},   {"share", share},      {"cooperative", cooperative},
-                 {"fault", fault},   {"steady", steady},    {"idle", idle},
-                 {"absent", absent}, {"peers", check_peers}};
+    } modes[] = {{"calls", calls},   {"share", share},       {"cooperative", cooperative},
+                 {"fault", fault},   {"steady", steady},     {"idle", idle},
+                 {"absent", absent}, {"peers", check_peers}, {"table", table}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count_of_words == 2 && !strcmp(words[1], modes[i].name)) {
             modes[i].run();
             return 0;
         }
-    fprintf(stderr, "usage: program calls|share|cooperative|fault|steady|idle|absent|peers\n");
+    fprintf(stderr, "usage: program MODE, one of those in program.c\n");
     return 2;
 }
