@@ -88,6 +88,18 @@ $(CUDART_PROGRAMS): $(BUILD)/tests/programs/cudart/program_%: $(BUILD)/obj/tests
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -L$(BUILD)/lib/gpushare -l:libcudart.so.$* -ldl
 CHECK_DEPS += $(CUDART_PROGRAMS)
 
+# A program that finds its runtimes when it runs, and libraries with kernels that it loads and unloads.
+LIFE := $(BUILD)/tests/programs/cudart/life
+LIFE_PLUGINS := $(CUDART_RELEASES:%=$(BUILD)/tests/programs/cudart/library/libplugin_%.so)
+$(call obj,tests/programs/cudart/life.c tests/programs/cudart/library/plugin.c): tests/programs/cudart/kernels.ptx
+$(LIFE): $(call obj,$(wildcard tests/programs/cudart/life*.c))
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ -ldl -lpthread
+$(LIFE_PLUGINS): $(BUILD)/tests/programs/cudart/library/libplugin_%.so: $(call obj,tests/programs/cudart/library/plugin.c) $(BUILD)/lib/gpushare/libcudart.so.%
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libplugin_$*.so -o $@ $< -L$(BUILD)/lib/gpushare -l:libcudart.so.$*
+CHECK_DEPS += $(LIFE) $(LIFE_PLUGINS)
+
 # ---- dropin
 # A program that is linked with libcuda.so.1; tests/integration/test_dropin.py runs it.
 

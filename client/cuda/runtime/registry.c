@@ -166,6 +166,8 @@ void registry_variable_add(struct registry_image *image, const void *host, const
     pthread_mutex_unlock(&lock);
 }
 
+/* A library may be unloaded while kernels of it run. Not every driver waits for them by itself
+ * before it takes their variables away. */
 static void unload(struct load *loads)
 {
     cuda_context before = NULL;
@@ -177,8 +179,10 @@ static void unload(struct load *loads)
         struct load *load = loads;
 
         loads = load->next;
-        if (DRIVER(cuCtxSetCurrent, load->context) == CUDART_OK)
+        if (DRIVER(cuCtxSetCurrent, load->context) == CUDART_OK) {
+            (void)DRIVER(cuCtxSynchronize);
             (void)DRIVER(cuModuleUnload, load->module);
+        }
         free(load);
     }
     (void)DRIVER(cuCtxSetCurrent, before);

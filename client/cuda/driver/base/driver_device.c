@@ -18,6 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 _Static_assert((int)LIMITS_DEVICES_MAX <= (int)FRONT_DEVICES_MAX, "");
 static struct driver_device devices[LIMITS_DEVICES_MAX];
 static atomic_int known = -1;
+static atomic_bool forked; /* by a process that knew its devices */
 
 static cuda_result describe_all(uint32_t count)
 {
@@ -38,6 +39,14 @@ static cuda_result say_hidden(const struct gpushare_options *options)
     return result == CUDA_OK ? CUDA_ERR_NO_DEVICE : result;
 }
 
+/* Connections, streams and memory are the parent's. The child has them in no part, as with CUDA's
+ * driver, and each of its calls says so. */
+static void leave_to_parent(void)
+{
+    atomic_store(&forked, true);
+    atomic_store(&known, -1);
+}
+
 static cuda_result survey(void)
 {
     const struct gpushare_options options = {.size = sizeof options};
@@ -46,6 +55,8 @@ static cuda_result survey(void)
     if (!count)
         return say_hidden(&options);
     DRIVER_TRY(describe_all(count));
+    if (pthread_atfork(NULL, NULL, leave_to_parent))
+        return CUDA_ERR_OUT_OF_MEMORY;
     /* Release: the descriptions are there. */
     atomic_store_explicit(&known, (int)count, memory_order_release);
     return CUDA_OK;
@@ -53,6 +64,8 @@ static cuda_result survey(void)
 
 cuda_result driver_device_survey(void)
 {
+    if (atomic_load(&forked))
+        return CUDA_ERR_NOT_INITIALIZED;
     pthread_mutex_lock(&lock);
     cuda_result result = driver_device_count() >= 0 ? CUDA_OK : survey();
     pthread_mutex_unlock(&lock);

@@ -38,7 +38,8 @@ struct driver_device {
 };
 
 /* Asks the server which devices there are, once. Returns 0, CUDA_ERR_NO_DEVICE, or why the server
- * can't be asked; the next call tries again. */
+ * can't be asked; the next call tries again. A child of a process that knew its devices gets
+ * CUDA_ERR_NOT_INITIALIZED for good. */
 cuda_result driver_device_survey(void);
 
 /* Number of devices; -1 before driver_device_survey has succeeded. */
