@@ -216,6 +216,39 @@ cudart_error cudaRuntimeGetVersion(int *version)
     return CUDART_OK;
 }
 
+/* The driver's own functions, whose numbers of flags and statuses are the runtime's. A function
+ * that is not there is no error. */
+cudart_error cudaGetDriverEntryPointByVersion(const char *symbol, void **fn, unsigned version,
+                                              unsigned long long flags,
+                                              cuda_proc_address_status *status)
+{
+    enum { FLAGS = CUDA_PROC_ADDRESS_LEGACY_STREAM | CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM };
+    cuda_proc_address_status found = CUDA_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    int newest = 0;
+    cudart_error error = runtime_driver_open();
+
+    if (error == CUDART_OK)
+        error = DRIVER(cuDriverGetVersion, &newest);
+    if (error == CUDART_OK && (!symbol || !*symbol || !fn || flags & ~(unsigned long long)FLAGS ||
+                               version > (unsigned)newest))
+        error = CUDART_INVALID_VALUE;
+    if (error == CUDART_OK)
+        error = DRIVER(cuGetProcAddress, symbol, fn, (int)version, flags, &found);
+    if (error == CUDA_ERR_NOT_FOUND) {
+        *fn = NULL;
+        error = CUDART_OK;
+    }
+    if (error == CUDART_OK && status)
+        *status = found;
+    return runtime_error_note(error);
+}
+
+cudart_error cudaGetDriverEntryPoint(const char *symbol, void **fn, unsigned long long flags,
+                                     cuda_proc_address_status *status)
+{
+    return cudaGetDriverEntryPointByVersion(symbol, fn, (unsigned)runtime_release, flags, status);
+}
+
 /* A profiler that is not there has nothing to start or stop; no driver calls that an error. */
 cudart_error cudaProfilerStart(void)
 {

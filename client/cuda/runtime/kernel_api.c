@@ -275,3 +275,82 @@ cudart_error cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void
                                                           bytes, function, num_blocks, block_size)
                                                  : error);
 }
+
+/* ---- handles of kernels, and libraries that the program loads ---- */
+
+/* The driver takes a kernel where it takes a function, and so does the runtime where it takes the
+ * address of a stub. */
+cudart_error cudaGetKernel(cuda_kernel *kernel, const void *host)
+{
+    struct registry_function *found = registry_function_find(host);
+    cuda_function function;
+    cudart_error error = kernel ? load(found, &function) : CUDART_INVALID_VALUE;
+
+    if (error == CUDART_OK)
+        error = registry_function_handle(found, function);
+    if (error == CUDART_OK)
+        *kernel = (cuda_kernel)function;
+    return runtime_error_note(error);
+}
+
+/* The numbers of options are the driver's. A library needs a context, as everything here does. */
+cudart_error cudaLibraryLoadData(cuda_library *library, const void *image,
+                                 cuda_jit_option *jit_options, void **jit_values,
+                                 unsigned jit_count, int *options, void **values, unsigned count)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuLibraryLoadData, library, image, jit_options, jit_values,
+                                     jit_count, options, values, count));
+}
+
+cudart_error cudaLibraryLoadFromFile(cuda_library *library, const char *path,
+                                     cuda_jit_option *jit_options, void **jit_values,
+                                     unsigned jit_count, int *options, void **values,
+                                     unsigned count)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuLibraryLoadFromFile, library, path, jit_options, jit_values,
+                                     jit_count, options, values, count));
+}
+
+cudart_error cudaLibraryUnload(cuda_library library)
+{
+    ENTER();
+    registry_library_forget(library);
+    return runtime_error_note(DRIVER(cuLibraryUnload, library));
+}
+
+cudart_error cudaLibraryGetKernel(cuda_kernel *kernel, cuda_library library, const char *name)
+{
+    cuda_kernel found;
+    cudart_error error;
+
+    ENTER();
+    if (!kernel)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    error = DRIVER(cuLibraryGetKernel, &found, library, name);
+    if (error == CUDART_OK)
+        error = registry_library_handle(library, (cuda_function)found);
+    if (error == CUDART_OK)
+        *kernel = found;
+    return runtime_error_note(error);
+}
+
+cudart_error cudaLibraryGetGlobal(void **ptr, size_t *size, cuda_library library, const char *name)
+{
+    cuda_device_ptr found = 0;
+    cudart_error error;
+
+    ENTER();
+    error = DRIVER(cuLibraryGetGlobal, &found, size, library, name);
+    if (error == CUDART_OK && ptr)
+        *ptr = (void *)(uintptr_t)found;
+    return runtime_error_note(error);
+}
+
+cudart_error cudaKernelSetAttributeForDevice(cuda_kernel kernel, cuda_function_attribute attribute,
+                                             int value, int ordinal)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuKernelSetAttribute, attribute, value, kernel, ordinal));
+}

@@ -19,6 +19,12 @@ static const struct cuda_launch_config *own_config(const struct cuda_launch_conf
     return copy;
 }
 
+/* The flags of a question for a function of the driver. */
+static unsigned long long own_flags(unsigned long long flags)
+{
+    return flags == CUDA_PROC_ADDRESS_DEFAULT ? CUDA_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : flags;
+}
+
 #define NONE(type, name, releases, params)
 #define FORM(type, name, releases, params, args)                                                   \
     type name##_ptsz params                                                                        \

@@ -34,6 +34,7 @@ struct load {
 struct registry_function {
     struct registry_image *image;
     _Atomic(const void *) host; /* NULL: unused */
+    cuda_function handle;       /* whose address host is; NULL: registered */
     char *name;
     _Atomic(struct code *) codes;
     struct registry_function *in_bucket; /* set before a thread can find it */
@@ -48,7 +49,8 @@ struct variable {
 
 /* Loads, kernels and variables leave with the image alone, so their lists are singly linked. */
 struct registry_image {
-    const void *wrapper;
+    const void *wrapper; /* NULL: a library, which the driver has */
+    cuda_library library;
     struct load *loads;
     struct registry_function *functions;
     struct variable *variables;
@@ -189,23 +191,46 @@ static void unload(struct load *loads)
 }
 
 /* The lock is held. */
+static void give_up(struct registry_function *function)
+{
+    struct code *code = atomic_load_explicit(&function->codes, memory_order_relaxed);
+
+    atomic_store_explicit(&function->codes, NULL, memory_order_relaxed);
+    while (code) {
+        struct code *next = code->next;
+
+        free(code);
+        code = next;
+    }
+    free(function->name);
+    function->name = NULL;
+    function->handle = NULL;
+    atomic_store_explicit(&function->host, NULL, memory_order_release);
+}
+
+/* The lock is held. */
 static void give_up_functions(struct registry_function *functions)
 {
     while (functions) {
         struct registry_function *function = functions;
-        struct code *code = atomic_load_explicit(&function->codes, memory_order_relaxed);
 
         functions = function->next;
-        atomic_store_explicit(&function->codes, NULL, memory_order_relaxed);
-        while (code) {
-            struct code *next = code->next;
+        give_up(function);
+    }
+}
 
-            free(code);
-            code = next;
+/* The lock is held. The handles go, and the registered kernels stay. */
+static void give_up_handles(struct registry_image *image)
+{
+    for (struct registry_function **at = &image->functions; *at;) {
+        struct registry_function *function = *at;
+
+        if (!function->handle) {
+            at = &function->next;
+            continue;
         }
-        free(function->name);
-        function->name = NULL;
-        atomic_store_explicit(&function->host, NULL, memory_order_release);
+        *at = function->next;
+        give_up(function);
     }
 }
 
@@ -230,6 +255,79 @@ void registry_image_remove(struct registry_image *image)
     pthread_mutex_unlock(&lock);
     unload(image->loads);
     free_variables(image->variables);
+    free(image);
+}
+
+/* ---- handles ---- */
+
+/* The lock is held. */
+static cudart_error add_handle(struct registry_image *image, cuda_function handle)
+{
+    _Atomic(struct registry_function *) *bucket = bucket_of(handle);
+    struct registry_function *function = find_in(bucket, handle);
+
+    if (function)
+        return CUDART_OK;
+    function = take_place(bucket);
+    if (!function)
+        return CUDART_MEMORY_ALLOCATION;
+    function->image = image;
+    function->handle = handle;
+    function->next = image->functions;
+    image->functions = function;
+    atomic_store_explicit(&function->host, handle, memory_order_release);
+    return CUDART_OK;
+}
+
+cudart_error registry_function_handle(struct registry_function *function, cuda_function handle)
+{
+    cudart_error error;
+
+    pthread_mutex_lock(&lock);
+    error = add_handle(function->image, handle);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+/* The lock is held. */
+static struct registry_image *find_library(cuda_library library)
+{
+    struct registry_image *image;
+
+    LIST_FOR_EACH (image, &images, in_images)
+        if (!image->wrapper && image->library == library)
+            return image;
+    return NULL;
+}
+
+cudart_error registry_library_handle(cuda_library library, cuda_function handle)
+{
+    struct registry_image *image;
+    cudart_error error = CUDART_MEMORY_ALLOCATION;
+
+    pthread_mutex_lock(&lock);
+    image = find_library(library);
+    if (!image && (image = calloc(1, sizeof(*image)))) {
+        image->library = library;
+        list_prepend(&images, &image->in_images);
+    }
+    if (image)
+        error = add_handle(image, handle);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+void registry_library_forget(cuda_library library)
+{
+    struct registry_image *image;
+
+    pthread_mutex_lock(&lock);
+    image = find_library(library);
+    if (image) {
+        list_remove(&image->in_images);
+        give_up_functions(image->functions);
+    }
+    pthread_mutex_unlock(&lock);
     free(image);
 }
 
@@ -322,6 +420,8 @@ void registry_context_forget(cuda_context context)
     pthread_mutex_lock(&lock);
     LIST_FOR_EACH (image, &images, in_images) {
         forget_loads(image, context);
+        if (image->wrapper)
+            give_up_handles(image);
         for (struct registry_function *each = image->functions; each; each = each->next) {
             struct code *code = find_code(each, context);
 
@@ -348,6 +448,10 @@ cudart_error registry_function_load(struct registry_function *function, cuda_con
 
     if (function == &lost_function)
         return CUDART_MEMORY_ALLOCATION;
+    if (function->handle) {
+        *loaded = function->handle;
+        return CUDART_OK;
+    }
     if (!code) {
         pthread_mutex_lock(&lock);
         error = make_code(function, context, &code);

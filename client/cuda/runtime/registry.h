@@ -38,6 +38,15 @@ struct registry_function *registry_function_find(const void *host);
 cudart_error registry_function_load(struct registry_function *function, cuda_context context,
                                     cuda_function *loaded);
 
+/* Has the address of a driver's handle stand for a kernel too, in every context, so that a program
+ * can launch what it has from a call. The handle is of a kernel that is registered; or of a
+ * library, which need not be known before. Returns 0 or CUDART_MEMORY_ALLOCATION. */
+cudart_error registry_function_handle(struct registry_function *function, cuda_function handle);
+cudart_error registry_library_handle(cuda_library library, cuda_function handle);
+
+/* Forgets the handles of a library. */
+void registry_library_forget(cuda_library library);
+
 /* The context is about to be reset: what was loaded in it goes with it, and is loaded again at the
  * next use. A launch at the same time is the program's mistake, as CUDA says of cudaDeviceReset. */
 void registry_context_forget(cuda_context context);

@@ -9,7 +9,8 @@
  * E(type, name, releases, (parameters))
  * PTSZ(type, name, releases, (parameters), (arguments)): the function, and its form for a program
  *   with default streams of each thread, whose name ends with _ptsz. That form passes the arguments
- *   to the function: per_thread_api has own and own_config.
+ *   to the function: per_thread_api has own, own_config
+ *   and own_flags.
  * PTDS(type, name, releases, (parameters)): the same for a function that takes no stream. The form
  *   ends with _ptds, and has a body of its own.
  *
@@ -52,6 +53,13 @@
     E(cudart_error, cudaOccupancyAvailableDynamicSMemPerBlock, BOTH, (size_t *bytes, const void *host, int num_blocks, int block_size)) \
     E(cudart_error, cudaOccupancyMaxActiveBlocksPerMultiprocessor, BOTH, (int *blocks, const void *host, int block_size, size_t shared_bytes)) \
     E(cudart_error, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, BOTH, (int *blocks, const void *host, int block_size, size_t shared_bytes, unsigned flags)) \
+    E(cudart_error, cudaGetKernel, BOTH, (cuda_kernel *kernel, const void *host)) \
+    E(cudart_error, cudaLibraryLoadData, BOTH, (cuda_library *library, const void *image, cuda_jit_option *jit_options, void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)) \
+    E(cudart_error, cudaLibraryLoadFromFile, BOTH, (cuda_library *library, const char *path, cuda_jit_option *jit_options, void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)) \
+    E(cudart_error, cudaLibraryUnload, BOTH, (cuda_library library)) \
+    E(cudart_error, cudaLibraryGetKernel, BOTH, (cuda_kernel *kernel, cuda_library library, const char *name)) \
+    E(cudart_error, cudaLibraryGetGlobal, BOTH, (void **ptr, size_t *size, cuda_library library, const char *name)) \
+    E(cudart_error, cudaKernelSetAttributeForDevice, BOTH, (cuda_kernel kernel, cuda_function_attribute attribute, int value, int ordinal)) \
     /* memory */ \
     E(cudart_error, cudaMalloc, BOTH, (void **ptr, size_t size)) \
     E(cudart_error, cudaFree, BOTH, (void *ptr)) \
@@ -169,6 +177,8 @@
     E(cudart_error, cudaDeviceSynchronize, BOTH, (void)) \
     E(cudart_error, cudaDriverGetVersion, BOTH, (int *version)) \
     E(cudart_error, cudaRuntimeGetVersion, BOTH, (int *version)) \
+    PTSZ(cudart_error, cudaGetDriverEntryPoint, BOTH, (const char *symbol, void **fn, unsigned long long flags, cuda_proc_address_status *status), (symbol, fn, own_flags(flags), status)) \
+    PTSZ(cudart_error, cudaGetDriverEntryPointByVersion, BOTH, (const char *symbol, void **fn, unsigned version, unsigned long long flags, cuda_proc_address_status *status), (symbol, fn, version, own_flags(flags), status)) \
     E(cudart_error, cudaProfilerStart, BOTH, (void)) \
     E(cudart_error, cudaProfilerStop, BOTH, (void)) \
     /* errors */ \

@@ -599,6 +599,7 @@ int main(int argc, char **argv)
     check_order();
     check_blocks();
     check_queries(&scaled_add);
+    check_libraries(&scaled_add, kernels_begin);
     check_per_thread(handle);
     check_short_memory(handle);
     check_registering_beside_launches(&image);

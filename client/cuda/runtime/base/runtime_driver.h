@@ -105,7 +105,20 @@ cudart_error runtime_driver_open(void);
     X(cuMemAdvise, cuMemAdvise_v2, 12020, 0,                                                       \
       (cuda_device_ptr ptr, size_t size, int advice, cuda_mem_location place))                     \
     X(cuStreamAttachMemAsync, cuStreamAttachMemAsync, 6000, 0,                                     \
-      (cuda_stream stream, cuda_device_ptr ptr, size_t size, unsigned flags))
+      (cuda_stream stream, cuda_device_ptr ptr, size_t size, unsigned flags))                      \
+    X(cuLibraryLoadData, cuLibraryLoadData, 12000, 0,                                              \
+      (cuda_library * library, const void *image, cuda_jit_option *jit_options, void **jit_values, \
+       unsigned jit_count, int *options, void **values, unsigned count))                           \
+    X(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000, 0,                                      \
+      (cuda_library * library, const char *path, cuda_jit_option *jit_options, void **jit_values,  \
+       unsigned jit_count, int *options, void **values, unsigned count))                           \
+    X(cuLibraryUnload, cuLibraryUnload, 12000, 0, (cuda_library library))                          \
+    X(cuLibraryGetKernel, cuLibraryGetKernel, 12000, 0,                                            \
+      (cuda_kernel * kernel, cuda_library library, const char *name))                              \
+    X(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000, 0,                                            \
+      (cuda_device_ptr * ptr, size_t * size, cuda_library library, const char *name))              \
+    X(cuKernelSetAttribute, cuKernelSetAttribute, 12000, 0,                                        \
+      (cuda_function_attribute attribute, int value, cuda_kernel kernel, cuda_device device))
 
 struct runtime_driver {
 #define X(name, symbol, version, need, params) cuda_result(*name) params;
