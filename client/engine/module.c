@@ -110,6 +110,7 @@ static void delete_module(gpushare_module *module)
     for (struct gpushare_function *f = module->functions, *next; f; f = next) {
         next = f->next;
         free(f->table);
+        free(f->note);
         free(f);
     }
     pthread_mutex_destroy(&module->lock);

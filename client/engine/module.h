@@ -41,6 +41,7 @@ struct gpushare_function {
     struct gpushare_module *module;
     _Atomic uint64_t occupancy; /* module_query_occupancy's latest answer; 0: none */
     struct gpushare_function_info info;
+    void *note;                     /* a caller's own; freed with the function */
     struct gpushare_function *next; /* in the module */
     char name[];
 };

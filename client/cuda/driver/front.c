@@ -191,3 +191,11 @@ cuda_result front_function_device(cuda_function function, cuda_device *device)
     DRIVER_TRY(driver_connection_check(connection));
     return find_device(connection, device);
 }
+
+cuda_result front_function_note(cuda_function function, void ***note)
+{
+    cuda_device device;
+    DRIVER_TRY(front_function_device(function, &device));
+    *note = &((struct gpushare_function *)function)->note;
+    return CUDA_OK;
+}

@@ -223,6 +223,15 @@
     E(cuLaunchKernel, cuLaunchKernel, 4000, (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params, void **extra)) \
     E(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, 9000, (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params)) \
     E(cuLaunchKernelEx, cuLaunchKernelEx, 11060, (const struct cuda_launch_config *config, cuda_function function, void **params, void **extra)) \
+    E(cuFuncSetBlockShape, cuFuncSetBlockShape, 2000, (cuda_function function, int x, int y, int z)) \
+    E(cuFuncSetSharedSize, cuFuncSetSharedSize, 2000, (cuda_function function, unsigned bytes)) \
+    E(cuParamSetSize, cuParamSetSize, 2000, (cuda_function function, unsigned bytes)) \
+    E(cuParamSeti, cuParamSeti, 2000, (cuda_function function, int offset, unsigned value)) \
+    E(cuParamSetf, cuParamSetf, 2000, (cuda_function function, int offset, float value)) \
+    E(cuParamSetv, cuParamSetv, 2000, (cuda_function function, int offset, void *value, unsigned bytes)) \
+    E(cuLaunch, cuLaunch, 2000, (cuda_function function)) \
+    E(cuLaunchGrid, cuLaunchGrid, 2000, (cuda_function function, int width, int height)) \
+    E(cuLaunchGridAsync, cuLaunchGridAsync, 2000, (cuda_function function, int width, int height, cuda_stream stream)) \
     E(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, (int *blocks, cuda_function function, int block_size, size_t dynamic_shared_bytes)) \
     E(cuOccupancyMaxPotentialBlockSize, cuOccupancyMaxPotentialBlockSize, 6050, (int *min_grid, int *block_size, cuda_function function, cuda_occupancy_shared shared_of, size_t shared, int limit)) \
     E(cuOccupancyMaxPotentialBlockSizeWithFlags, cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, (int *min_grid, int *block_size, cuda_function function, cuda_occupancy_shared shared_of, size_t shared, int limit, unsigned flags)) \

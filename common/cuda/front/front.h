@@ -123,6 +123,10 @@ cuda_result front_module_load(cuda_device device, const struct front_image *imag
 cuda_result front_module_device(cuda_module module, cuda_device *device);
 cuda_result front_function_device(cuda_function function, cuda_device *device);
 
+/* Gives the place of the front's own note on a kernel that may be used. It begins as NULL, and is
+ * freed with the kernel by free(). */
+cuda_result front_function_note(cuda_function function, void ***note);
+
 #define DRIVER_TRY(call)                                                                           \
     do {                                                                                           \
         cuda_result tried_ = (call);                                                               \

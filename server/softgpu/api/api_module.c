@@ -136,6 +136,7 @@ static void module_unload(struct cuda_module_object *object)
     struct cuda_function_object *function;
     while ((function = QUEUE_TAKE(&object->functions, struct cuda_function_object, link))) {
         function->magic = 0;
+        free(function->note);
         queue_prepend(&unused_functions, &function->link);
     }
     free(object->description);

@@ -218,3 +218,10 @@ cuda_result front_function_device(cuda_function function, cuda_device *device)
     DRIVER_TRY(module_object_check_function(function));
     return front_module_device(function->module, device);
 }
+
+cuda_result front_function_note(cuda_function function, void ***note)
+{
+    DRIVER_TRY(module_object_check_function(function));
+    *note = &function->note;
+    return CUDA_OK;
+}

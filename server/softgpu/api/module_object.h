@@ -31,6 +31,7 @@ struct cuda_function_object {
     struct function *function; /* once the module has code */
     atomic_int max_dynamic_shared;
     atomic_int carveout;
+    void *note; /* the front's */
 };
 
 struct cuda_module_object {

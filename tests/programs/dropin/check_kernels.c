@@ -229,3 +229,47 @@ unsigned check_cooperative(const struct work *work)
     OK(cuCtxSynchronize());
     return grid;
 }
+
+/* The launch calls of CUDA 2: what they set stays with the kernel, and goes with its module. */
+void check_old_launches(const struct work *work)
+{
+    cuda_module module;
+    cuda_function kernel, other;
+    cuda_device_ptr words = work->words;
+    const float as_float = 1;
+    uint32_t bits;
+    memcpy(&bits, &as_float, sizeof bits);
+    OK(cuModuleLoadData(&module, dropin_kernels));
+    OK(cuModuleGetFunction(&kernel, module, "count"));
+    OK(cuModuleGetFunction(&other, module, "stray"));
+    OK(cuMemsetD32_v2(words, 7, WORDS));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunch(kernel)); /* it has no block yet */
+    EXPECT(CUDA_ERR_INVALID_HANDLE, cuLaunch(NULL));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuFuncSetBlockShape(kernel, WORDS, 0, 1));
+    OK(cuFuncSetBlockShape(kernel, WORDS, 1, 1));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunch(kernel)); /* nor parameters */
+    OK(cuParamSetSize(kernel, 12));
+    OK(cuParamSetv(kernel, 0, &words, sizeof words));
+    OK(cuParamSeti(kernel, 8, 2));
+    OK(cuLaunch(kernel));
+    demand(work, 9);
+    OK(cuParamSeti(kernel, 8, 1));
+    OK(cuLaunchGrid(kernel, 3, 2));
+    demand(work, 15);
+    OK(cuParamSetf(kernel, 8, as_float));
+    OK(cuFuncSetSharedSize(kernel, 512));
+    OK(cuLaunchGridAsync(kernel, 1, 1, CUDA_STREAM_PER_THREAD));
+    OK(cuCtxSynchronize());
+    demand(work, 15 + bits);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunchGrid(kernel, 0, 1));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuParamSetSize(kernel, 4097));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuParamSeti(kernel, 4093, 1));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuParamSeti(kernel, -1, 1));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuParamSetv(kernel, 0, NULL, 4));
+    OK(cuParamSetv(kernel, 4096, &words, 0));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunch(other));
+    OK(cuFuncSetSharedSize(kernel, 1 << 30));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLaunch(kernel));
+    demand(work, 15 + bits);
+    OK(cuModuleUnload(module));
+}

@@ -77,6 +77,7 @@ void check_stream_attributes(const struct work *work);
 void check_values(const struct work *work);
 void check_occupancy(const struct work *work);
 void check_link(const struct work *work);
+void check_old_launches(const struct work *work);
 /* Returns the number of blocks of the largest cooperative grid. */
 unsigned check_cooperative(const struct work *work);
 void check_peers(void);

@@ -93,6 +93,7 @@ static void calls(void)
     check_values(&work);
     check_occupancy(&work);
     check_link(&work);
+    check_old_launches(&work);
     OK(cuModuleUnload(work.module));
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }
