@@ -368,6 +368,22 @@ typedef struct cuda_mem_location {
     int id; /* device ordinal */
 } cuda_mem_location;
 
+/* CUmemcpyAttributes: of copies of a batch. */
+typedef struct cuda_copy_attributes {
+    int order; /* enum cuda_copy_order */
+    cuda_mem_location source_hint, destination_hint;
+    unsigned flags;
+} cuda_copy_attributes;
+_Static_assert(sizeof(cuda_copy_attributes) == 24, "CUmemcpyAttributes");
+/* When a source is read: where the stream has come to it, before the call returns, or at any time.
+ */
+enum cuda_copy_order {
+    CUDA_COPY_ORDER_STREAM = 1,
+    CUDA_COPY_ORDER_DURING_CALL = 2,
+    CUDA_COPY_ORDER_ANY = 3,
+};
+enum { CUDA_COPY_PREFER_OVERLAP = 1 }; /* a hint */
+
 typedef struct cuda_mem_allocation_prop {
     cuda_mem_allocation_type type;
     cuda_mem_handle_type requested_handle_types;

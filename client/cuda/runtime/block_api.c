@@ -6,6 +6,7 @@
 #include "client/cuda/runtime/base/runtime_driver.h"
 #include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/base/runtime_pointer.h"
+#include "client/cuda/runtime/release.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
 static cuda_device_ptr address(const void *ptr)
@@ -248,4 +249,17 @@ cudart_error cudaMemset3D_ptds(struct cudart_pitched_ptr block, int value,
 {
     return wait_for_fill(block.ptr, CUDA_STREAM_PER_THREAD,
                          cudaMemset3DAsync(block, value, extent, CUDA_STREAM_PER_THREAD));
+}
+
+/* ---- batches ---- */
+
+/* Addresses have the driver's layout, and the driver writes none of the arrays. */
+cudart_error runtime_release_batch(const struct runtime_batch *batch, cuda_stream stream)
+{
+    ENTER();
+    return runtime_error_note(
+        DRIVER(cuMemcpyBatchAsync, (cuda_device_ptr *)(uintptr_t)batch->dsts,
+               (cuda_device_ptr *)(uintptr_t)batch->srcs, (size_t *)(uintptr_t)batch->sizes,
+               batch->count, (cuda_copy_attributes *)(uintptr_t)batch->attributes,
+               (size_t *)(uintptr_t)batch->firsts, batch->attribute_count, batch->failed, stream));
 }

@@ -24,6 +24,18 @@ cudart_error runtime_release_advise(const void *ptr, size_t size, int advice,
                                     cuda_mem_location place);
 /* A device's number as a place: -1 is the host. */
 cuda_mem_location runtime_release_place(int device);
+/* A batch of copies. failed: NULL, or the copy that failed. */
+struct runtime_batch {
+    void *const *dsts;
+    const void *const *srcs;
+    const size_t *sizes;
+    size_t count;
+    const cuda_copy_attributes *attributes;
+    const size_t *firsts;
+    size_t attribute_count;
+    size_t *failed;
+};
+cudart_error runtime_release_batch(const struct runtime_batch *batch, cuda_stream stream);
 /* *status becomes "none", or the call is refused. */
 cudart_error runtime_release_capture(cuda_stream stream, int *status);
 

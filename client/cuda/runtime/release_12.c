@@ -88,6 +88,21 @@ cudart_error cudaStreamGetCaptureInfo_v3_ptsz(cuda_stream stream, int *status,
                                        edges, count);
 }
 
+/* ---- a batch says which copy failed ---- */
+
+RELEASE_FORM(cudaMemcpyBatchAsync,
+             (void **dsts, void **srcs, size_t *sizes, size_t count,
+              cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count,
+              size_t *failed, cuda_stream stream),
+             (dsts, srcs, sizes, count, attributes, firsts, attribute_count, failed,
+              runtime_release_own(stream)))
+{
+    return runtime_release_batch(&(struct runtime_batch){dsts, (const void *const *)srcs, sizes,
+                                                         count, attributes, firsts, attribute_count,
+                                                         failed},
+                                 stream);
+}
+
 /* ---- older names ---- */
 
 cudart_error cudaEventElapsedTime_v2(float *milliseconds, cuda_event start, cuda_event end)

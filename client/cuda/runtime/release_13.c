@@ -39,3 +39,15 @@ RELEASE_FORM(cudaStreamGetCaptureInfo,
     (void)id, (void)graph, (void)dependencies, (void)edges, (void)count;
     return runtime_release_capture(stream, status);
 }
+
+RELEASE_FORM(cudaMemcpyBatchAsync,
+             (void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count,
+              cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count,
+              cuda_stream stream),
+             (dsts, srcs, sizes, count, attributes, firsts, attribute_count,
+              runtime_release_own(stream)))
+{
+    return runtime_release_batch(&(struct runtime_batch){dsts, srcs, sizes, count, attributes,
+                                                         firsts, attribute_count, NULL},
+                                 stream);
+}

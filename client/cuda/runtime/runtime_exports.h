@@ -188,7 +188,8 @@
     E(const char *, cudaGetErrorString, BOTH, (cudart_error error))
 
 #define CUDART_RELEASE_EXPORTS(E, PTSZ) \
-    /* managed memory and captures, whose parameters differ between the releases */ \
+    /* managed memory, batches of copies and captures, whose parameters differ between the releases */ \
+    PTSZ(cudart_error, cudaMemcpyBatchAsync, BOTH, (void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count, cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count, cuda_stream stream), ()) \
     PTSZ(cudart_error, cudaMemPrefetchAsync, BOTH, (const void *ptr, size_t size, cuda_mem_location place, unsigned flags, cuda_stream stream), ()) \
     E(cudart_error, cudaMemAdvise, BOTH, (const void *ptr, size_t size, int advice, cuda_mem_location place)) \
     PTSZ(cudart_error, cudaStreamGetCaptureInfo, BOTH, (cuda_stream stream, int *status, unsigned long long *id, void **graph, const void **dependencies, const void **edges, size_t *count), ())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Copies and fills of blocks: rows at a distance of a pitch, and planes of rows. Each row is a
- * command of its own unless all rows lie without a gap. */
+ * command of its own unless all rows lie without a gap. And batches of copies. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -248,3 +248,80 @@ FILL_ASYNC(cuMemsetD2D32Async, unsigned, 4, SAME)
 FILL_ASYNC(cuMemsetD2D8Async_ptsz, unsigned char, 1, front_stream_own)
 FILL_ASYNC(cuMemsetD2D16Async_ptsz, unsigned short, 2, front_stream_own)
 FILL_ASYNC(cuMemsetD2D32Async_ptsz, unsigned, 4, front_stream_own)
+
+/* ---- batches of copies ---- */
+
+struct batch {
+    const cuda_device_ptr *dsts, *srcs;
+    const size_t *sizes;
+    size_t count;
+    const cuda_copy_attributes *attributes;
+    const size_t *firsts; /* the copy that each of the attributes begins with */
+    size_t attribute_count;
+};
+
+/* Each copy has attributes: those that begin last, up to it. */
+static bool batch_is_sound(const struct batch *batch)
+{
+    if (!batch->dsts || !batch->srcs || !batch->sizes || !batch->attributes || !batch->firsts ||
+        !batch->attribute_count || batch->attribute_count > batch->count || batch->firsts[0])
+        return false;
+    for (size_t i = 0; i < batch->attribute_count; i++) {
+        const cuda_copy_attributes *each = &batch->attributes[i];
+        if (each->order < CUDA_COPY_ORDER_STREAM || each->order > CUDA_COPY_ORDER_ANY ||
+            each->flags & ~(unsigned)CUDA_COPY_PREFER_OVERLAP || batch->firsts[i] >= batch->count ||
+            (i && batch->firsts[i] <= batch->firsts[i - 1]))
+            return false;
+    }
+    return true;
+}
+
+/* Whether a source has to be read before the call returns, and is not already: a copy of ordinary
+ * memory has read it. */
+static bool outlives_call(const cuda_copy_attributes *attributes, uint64_t src)
+{
+    struct front_memory memory;
+    return attributes->order == CUDA_COPY_ORDER_DURING_CALL && front_memory_find(src, &memory);
+}
+
+/* In the order of the batch, which is one of those that are allowed. */
+static cuda_result push_batch(const struct batch *batch, size_t *failed, cuda_stream stream)
+{
+    cuda_context context;
+    bool await = false;
+    DRIVER_TRY(driver_context_check(NULL, &context));
+    if (!stream || stream == CUDA_STREAM_LEGACY || !batch_is_sound(batch))
+        return CUDA_ERR_INVALID_VALUE;
+    for (size_t i = 0, at = 0; i < batch->count; i++) {
+        if (at + 1 < batch->attribute_count && batch->firsts[at + 1] == i)
+            at++;
+        cuda_result result = cuMemcpyAsync(batch->dsts[i], batch->srcs[i], batch->sizes[i], stream);
+        if (result != CUDA_OK) {
+            *failed = i;
+            return result;
+        }
+        await |= outlives_call(&batch->attributes[at], batch->srcs[i]);
+    }
+    return await ? cuStreamSynchronize(stream) : CUDA_OK;
+}
+
+cuda_result cuMemcpyBatchAsync(cuda_device_ptr *dsts, cuda_device_ptr *srcs, size_t *sizes,
+                               size_t count, cuda_copy_attributes *attributes, size_t *firsts,
+                               size_t attribute_count, size_t *failed, cuda_stream stream)
+{
+    size_t unused;
+    if (!failed)
+        failed = &unused;
+    *failed = SIZE_MAX; /* of no copy */
+    return push_batch(
+        &(struct batch){dsts, srcs, sizes, count, attributes, firsts, attribute_count}, failed,
+        stream);
+}
+
+cuda_result cuMemcpyBatchAsync_v2(cuda_device_ptr *dsts, cuda_device_ptr *srcs, size_t *sizes,
+                                  size_t count, cuda_copy_attributes *attributes, size_t *firsts,
+                                  size_t attribute_count, cuda_stream stream)
+{
+    return cuMemcpyBatchAsync(dsts, srcs, sizes, count, attributes, firsts, attribute_count, NULL,
+                              stream);
+}

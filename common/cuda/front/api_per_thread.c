@@ -222,3 +222,19 @@ cuda_result cuStreamBatchMemOp_v2_ptsz(cuda_stream stream, unsigned count, cuda_
 {
     return cuStreamBatchMemOp_v2(front_stream_own(stream), count, ops, flags);
 }
+
+cuda_result cuMemcpyBatchAsync_ptsz(cuda_device_ptr *dsts, cuda_device_ptr *srcs, size_t *sizes,
+                                    size_t count, cuda_copy_attributes *attributes, size_t *firsts,
+                                    size_t attribute_count, size_t *failed, cuda_stream stream)
+{
+    return cuMemcpyBatchAsync(dsts, srcs, sizes, count, attributes, firsts, attribute_count, failed,
+                              front_stream_own(stream));
+}
+
+cuda_result cuMemcpyBatchAsync_v2_ptsz(cuda_device_ptr *dsts, cuda_device_ptr *srcs, size_t *sizes,
+                                       size_t count, cuda_copy_attributes *attributes,
+                                       size_t *firsts, size_t attribute_count, cuda_stream stream)
+{
+    return cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attributes, firsts, attribute_count,
+                                 front_stream_own(stream));
+}

@@ -128,6 +128,8 @@
     E(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, 3020, (cuda_device_ptr dst, const void *src, size_t size, cuda_stream stream)) \
     E(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, 3020, (void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
     E(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, 3020, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
+    E(cuMemcpyBatchAsync, cuMemcpyBatchAsync, 12080, (cuda_device_ptr *dsts, cuda_device_ptr *srcs, size_t *sizes, size_t count, cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count, size_t *failed, cuda_stream stream)) \
+    E(cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2, 13000, (cuda_device_ptr *dsts, cuda_device_ptr *srcs, size_t *sizes, size_t count, cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count, cuda_stream stream)) \
     E(cuMemcpyPeer, cuMemcpyPeer, 4000, (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src, cuda_context src_context, size_t size)) \
     E(cuMemcpyPeerAsync, cuMemcpyPeerAsync, 4000, (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src, cuda_context src_context, size_t size, cuda_stream stream)) \
     E(cuMemsetD8, cuMemsetD8_v2, 3020, (cuda_device_ptr dst, unsigned char value, size_t count)) \
@@ -262,6 +264,8 @@
     E(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2_ptsz, 7000, (cuda_device_ptr dst, const void *src, size_t size, cuda_stream stream)) \
     E(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2_ptsz, 7000, (void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
     E(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2_ptsz, 7000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)) \
+    E(cuMemcpyBatchAsync, cuMemcpyBatchAsync_ptsz, 12080, (cuda_device_ptr *dsts, cuda_device_ptr *srcs, size_t *sizes, size_t count, cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count, size_t *failed, cuda_stream stream)) \
+    E(cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2_ptsz, 13000, (cuda_device_ptr *dsts, cuda_device_ptr *srcs, size_t *sizes, size_t count, cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count, cuda_stream stream)) \
     E(cuMemcpyPeer, cuMemcpyPeer_ptds, 7000, (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src, cuda_context src_context, size_t size)) \
     E(cuMemcpyPeerAsync, cuMemcpyPeerAsync_ptsz, 7000, (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src, cuda_context src_context, size_t size, cuda_stream stream)) \
     E(cuMemsetD8, cuMemsetD8_v2_ptds, 7000, (cuda_device_ptr dst, unsigned char value, size_t count)) \

@@ -16,6 +16,14 @@ enum { BYTES = 1 << 20, RESERVED_FILL = 0x5a };
 cudart_error cudaMemPrefetchAsync(const void *ptr, size_t size, int device, cuda_stream stream);
 cudart_error cudaMemAdvise(const void *ptr, size_t size, int advice, int device);
 cudart_error cudaStreamGetCaptureInfo(cuda_stream stream, int *status, unsigned long long *id);
+cudart_error cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes, size_t count,
+                                  cuda_copy_attributes *attributes, size_t *firsts,
+                                  size_t attribute_count, size_t *failed, cuda_stream stream);
+cudart_error cudaMemcpyBatchAsync_ptsz(void **dsts, void **srcs, size_t *sizes, size_t count,
+                                       cuda_copy_attributes *attributes, size_t *firsts,
+                                       size_t attribute_count, size_t *failed, cuda_stream stream);
+#define BATCH(name, dsts, srcs, sizes, attributes, firsts, stream)                                 \
+    name(dsts, srcs, sizes, 2, attributes, firsts, 1, &failed, stream)
 #define PREFETCH(ptr, size, device)       cudaMemPrefetchAsync(ptr, size, device, NULL)
 #define ADVISE(ptr, size, advice, device) cudaMemAdvise(ptr, size, advice, device)
 #define CAPTURE(stream, status)           cudaStreamGetCaptureInfo(stream, status, NULL)
@@ -27,6 +35,15 @@ cudart_error cudaMemAdvise(const void *ptr, size_t size, int advice, cuda_mem_lo
 cudart_error cudaStreamGetCaptureInfo(cuda_stream stream, int *status, unsigned long long *id,
                                       void **graph, const void **dependencies, const void **edges,
                                       size_t *count);
+cudart_error cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, const size_t *sizes,
+                                  size_t count, cuda_copy_attributes *attributes, size_t *firsts,
+                                  size_t attribute_count, cuda_stream stream);
+cudart_error cudaMemcpyBatchAsync_ptsz(void *const *dsts, const void *const *srcs,
+                                       const size_t *sizes, size_t count,
+                                       cuda_copy_attributes *attributes, size_t *firsts,
+                                       size_t attribute_count, cuda_stream stream);
+#define BATCH(name, dsts, srcs, sizes, attributes, firsts, stream)                                 \
+    name(dsts, (const void *const *)srcs, sizes, 2, attributes, firsts, 1, stream)
 #define PLACE(device)                                                                              \
     ((device) < 0 ? (cuda_mem_location){CUDA_MEM_LOCATION_HOST, 0}                                 \
                   : (cuda_mem_location){CUDA_MEM_LOCATION_DEVICE, (device)})
@@ -259,8 +276,31 @@ static void check_many_streams(void)
     EXPECT(0, cudaFree(words));
 }
 
+static void check_batches(void)
+{
+    char text[] = "two halves", found[sizeof text] = "";
+    char *memory;
+    size_t sizes[] = {4, sizeof text - 4}, firsts[] = {0}, failed = 7;
+    cuda_copy_attributes attributes[] = {{.order = CUDA_COPY_ORDER_DURING_CALL}};
+
+    EXPECT(0, cudaMalloc((void **)&memory, sizeof text));
+    void *dsts[] = {memory, memory + 4}, *srcs[] = {text, text + 4};
+    void *back[] = {found, found + 4};
+
+    EXPECT(CUDART_INVALID_VALUE,
+           BATCH(cudaMemcpyBatchAsync, dsts, srcs, sizes, attributes, firsts, NULL));
+    CHECK(failed == (RELEASE == 12 ? SIZE_MAX : 7));
+    EXPECT(0, BATCH(cudaMemcpyBatchAsync_ptsz, dsts, srcs, sizes, attributes, firsts, NULL));
+    EXPECT(0, BATCH(cudaMemcpyBatchAsync, back, dsts, sizes, attributes, firsts,
+                    CUDA_STREAM_PER_THREAD));
+    CHECK(strcmp(found, text) == 0);
+    EXPECT(0, cudaFree(memory));
+    (void)cudaGetLastError();
+}
+
 void check_queries(const char *kernel)
 {
+    check_batches();
     check_many_streams();
     check_pools();
     check_pointers();

@@ -258,3 +258,90 @@ void check_peers(void)
     OK(cuDevicePrimaryCtxRelease_v2(1));
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }
+
+static cuda_result push_batch(cuda_device_ptr *dsts, cuda_device_ptr *srcs, size_t *sizes,
+                              size_t *failed, cuda_stream stream)
+{
+    cuda_copy_attributes attributes[] = {
+        {.order = CUDA_COPY_ORDER_DURING_CALL, .flags = CUDA_COPY_PREFER_OVERLAP},
+        {.order = CUDA_COPY_ORDER_STREAM}};
+    size_t firsts[] = {0, 2};
+    *failed = 77;
+    return cuMemcpyBatchAsync(dsts, srcs, sizes, 3, attributes, firsts, 2, failed, stream);
+}
+
+/* No copy of a batch that is not sound is made. */
+static void check_batch_refusals(const struct work *work, cuda_device_ptr from, cuda_stream stream)
+{
+    cuda_device_ptr dsts[] = {work->words, work->words + 4}, srcs[] = {from, from};
+    size_t sizes[] = {4, 4}, firsts[] = {0, 1}, failed;
+    cuda_copy_attributes attributes[] = {{.order = CUDA_COPY_ORDER_ANY},
+                                         {.order = CUDA_COPY_ORDER_ANY}};
+#define REFUSED(count, attribute_count, stream)                                                    \
+    failed = 77;                                                                                   \
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemcpyBatchAsync(dsts, srcs, sizes, count, attributes,        \
+                                                      firsts, attribute_count, &failed, stream));  \
+    CHECK(failed == SIZE_MAX)
+    REFUSED(2, 2, NULL);
+    REFUSED(2, 2, CUDA_STREAM_LEGACY);
+    REFUSED(0, 0, stream);
+    REFUSED(2, 0, stream);
+    REFUSED(1, 2, stream);
+    firsts[0] = 1;
+    REFUSED(2, 1, stream);
+    firsts[0] = firsts[1] = 0;
+    REFUSED(2, 2, stream);
+    firsts[1] = 2;
+    REFUSED(2, 2, stream);
+    firsts[1] = 1;
+    attributes[1].order = 0;
+    REFUSED(2, 2, stream);
+    attributes[1].order = 4;
+    REFUSED(2, 2, stream);
+    attributes[1].order = CUDA_COPY_ORDER_ANY;
+    attributes[1].flags = 2;
+    REFUSED(2, 2, stream);
+#undef REFUSED
+    EXPECT(CUDA_ERR_INVALID_VALUE,
+           cuMemcpyBatchAsync_v2(NULL, srcs, sizes, 2, attributes, firsts, 1, stream));
+    OK(cuCtxSynchronize());
+    demand(work, 7);
+    OK(cuMemcpyBatchAsync_v2_ptsz(dsts, srcs, sizes, 2, attributes, firsts, 1, NULL));
+    OK(cuStreamSynchronize(CUDA_STREAM_PER_THREAD));
+}
+
+void check_batches(const struct work *work)
+{
+    uint32_t ordinary[WORDS], found[WORDS], *pinned;
+    cuda_device_ptr other;
+    cuda_stream stream;
+    size_t failed;
+    OK(cuMemAllocHost_v2((void **)&pinned, BYTES));
+    OK(cuMemAlloc_v2(&other, BYTES));
+    OK(cuStreamCreate(&stream, 1 /* non-blocking */));
+    OK(cuMemsetD32_v2(work->words, 7, WORDS));
+    OK(cuMemsetD32_v2(other, 9, WORDS));
+    OK(cuCtxSynchronize());
+    check_batch_refusals(work, other, stream);
+    for (int i = 0; i < WORDS; i++)
+        ordinary[i] = pinned[i] = 11;
+    cuda_device_ptr dsts[] = {work->words, work->words + BYTES / 4, work->words + BYTES / 2};
+    cuda_device_ptr srcs[] = {(cuda_device_ptr)ordinary, (cuda_device_ptr)pinned, other};
+    size_t sizes[] = {BYTES / 4, BYTES / 4, BYTES / 2};
+    OK(push_batch(dsts, srcs, sizes, &failed, stream));
+    CHECK(failed == SIZE_MAX);
+    /* Both were read before the call returned. */
+    memset(ordinary, 0, sizeof ordinary);
+    memset(pinned, 0, BYTES);
+    OK(cuStreamSynchronize(stream));
+    OK(cuMemcpyDtoH_v2(found, work->words, BYTES));
+    for (int i = 0; i < WORDS; i++)
+        CHECK(found[i] == (i < WORDS / 2 ? 11 : 9));
+    srcs[2] = 0;
+    EXPECT(CUDA_ERR_INVALID_VALUE, push_batch(dsts, srcs, sizes, &failed, stream));
+    CHECK(failed == 2);
+    OK(cuStreamDestroy_v2(stream));
+    OK(cuMemFree_v2(other));
+    OK(cuMemFreeHost(pinned));
+    OK(cuMemsetD32_v2(work->words, 7, WORDS));
+}

@@ -94,6 +94,7 @@ static void calls(void)
     check_occupancy(&work);
     check_link(&work);
     check_old_launches(&work);
+    check_batches(&work);
     OK(cuModuleUnload(work.module));
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }

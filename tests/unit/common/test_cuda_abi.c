@@ -186,6 +186,11 @@ static void structures_agree(void **state)
     SAME_SIZE(cuda_mem_location, CUmemLocation);
     SAME_MEMBER(cuda_mem_location, type, CUmemLocation, type);
     SAME_MEMBER(cuda_mem_location, id, CUmemLocation, id);
+    SAME_SIZE(cuda_copy_attributes, CUmemcpyAttributes);
+    SAME_MEMBER(cuda_copy_attributes, order, CUmemcpyAttributes, srcAccessOrder);
+    SAME_MEMBER(cuda_copy_attributes, source_hint, CUmemcpyAttributes, srcLocHint);
+    SAME_MEMBER(cuda_copy_attributes, destination_hint, CUmemcpyAttributes, dstLocHint);
+    SAME_MEMBER(cuda_copy_attributes, flags, CUmemcpyAttributes, flags);
 
     SAME_SIZE(cuda_mem_pool_props, CUmemPoolProps);
     SAME_MEMBER(cuda_mem_pool_props, type, CUmemPoolProps, allocType);

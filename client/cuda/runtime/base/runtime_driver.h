@@ -106,6 +106,10 @@ cudart_error runtime_driver_open(void);
       (cuda_device_ptr ptr, size_t size, int advice, cuda_mem_location place))                     \
     X(cuStreamAttachMemAsync, cuStreamAttachMemAsync, 6000, 0,                                     \
       (cuda_stream stream, cuda_device_ptr ptr, size_t size, unsigned flags))                      \
+    X(cuMemcpyBatchAsync, cuMemcpyBatchAsync, 12080, 0,                                            \
+      (cuda_device_ptr * dsts, cuda_device_ptr * srcs, size_t * sizes, size_t count,               \
+       cuda_copy_attributes * attributes, size_t * firsts, size_t attribute_count,                 \
+       size_t * failed, cuda_stream stream))                                                       \
     X(cuLibraryLoadData, cuLibraryLoadData, 12000, 0,                                              \
       (cuda_library * library, const void *image, cuda_jit_option *jit_options, void **jit_values, \
        unsigned jit_count, int *options, void **values, unsigned count))                           \
