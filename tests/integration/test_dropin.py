@@ -253,11 +253,32 @@ class Programs(unittest.TestCase):
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer traces by itself")
     def test_no_device_node_is_opened(self):
         trace = self.server.file("trace")
-        self.run_well("strace", "-f", "-e", "trace=open,openat", "-o", trace, PROGRAM, "calls")
+        self.run_well("strace", "-f", "-e", "trace=?open,openat,?openat2,?open_by_handle_at", "-o", trace, PROGRAM, "calls")
         with open(trace, encoding="utf-8", errors="replace") as file:
             opened = file.read()
         self.assertIn("libcuda.so.1", opened)
         self.assertNotIn("/dev/nvidia", opened)
+        self.assertNotIn("open_by_handle_at", opened)
+
+    def count_calls(self, bursts):
+        """{system call: how often} of a program that launches so many bursts and looks without a wait when each is done."""
+        counts = self.server.file(f"counts-{bursts}")
+        self.run_well("strace", "-f", "-c", "-U", "calls,name", "-o", counts, os.path.join(BUILD, "tests/programs/pace/pace"),
+                      "steady", str(bursts))
+        with open(counts, encoding="utf-8") as file:
+            found = {name: int(calls) for calls, name in re.findall(r"^ *(\d+) (\w+)$", file.read(), re.M)}
+        self.assertGreater(found.pop("total"), 0)
+        return found
+
+    @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer traces by itself")
+    def test_more_launches_make_no_more_system_calls(self):
+        few, many, launches = self.count_calls(50), self.count_calls(400), (400 - 50) * 64
+        # A worker that has gone to sleep is woken by a write, once for whatever was launched until it woke. A tracer makes that long.
+        self.assertLess(many.pop("write", 0) - few.pop("write", 0), launches / 4)
+        for name in few.keys() | many.keys():
+            # A wait for a lock, or a page of memory: a few, however many launches there are.
+            self.assertLess(abs(many.get(name, 0) - few.get(name, 0)), 16, (name, few, many))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
  *   pace pageable    the same, memory of malloc
  *   pace allocate    ms for the allocations of a step, and for those of the first one
  *   pace start       ms of the first call
+ *   pace steady N    nothing: it launches N bursts and looks without a wait when each is done
  *
  * It prints one number, or two, each the median of rounds.
  */
@@ -180,6 +181,23 @@ static void measure_start(void)
     printf("%.9g\n", (now() - from) * 1e3);
 }
 
+/* A test counts the system calls of few and of many bursts. */
+static void go_on(unsigned long bursts)
+{
+    enum { BURST = 64 };
+    launch();
+    OK(cudaDeviceSynchronize());
+    while (bursts-- > 0) {
+        cudart_error state;
+        for (int i = 0; i < BURST; i++)
+            launch();
+        do
+            state = cudaStreamQuery(NULL);
+        while (state == CUDA_ERR_NOT_READY);
+        OK(state);
+    }
+}
+
 int main(int count, char **words)
 {
     static const struct {
@@ -194,6 +212,11 @@ int main(int count, char **words)
             modes[i].measure();
             return fflush(stdout) == 0 ? 0 : 1;
         }
-    fprintf(stderr, "usage: pace launch|sync|pinned|pageable|allocate|start\n");
+    if (count == 3 && strcmp(words[1], "steady") == 0) {
+        begin();
+        go_on(strtoul(words[2], NULL, 10));
+        return 0;
+    }
+    fprintf(stderr, "usage: pace launch|sync|pinned|pageable|allocate|start|steady N\n");
     return 2;
 }
