@@ -41,8 +41,7 @@ void check_blocks(void);
 /* Questions, preferences, pools. kernel: the address under which scaled_add is registered. */
 void check_queries(const char *kernel);
 
-/* Handles of kernels, libraries, functions of the driver. text: of kernels.ptx. factor:
- * scaled_add's in the program. */
+/* Handles of kernels, libraries, functions of the driver. text: of kernels.ptx. */
 void check_libraries(const char *host, const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Whose context, and whose runtime: threads, contexts of the driver, two runtimes at once. */
+/* Contexts and runtimes: two runtimes at once, a context of the driver, threads that exit. */
 #include <dirent.h>
 #include <pthread.h>
 #include <string.h>
