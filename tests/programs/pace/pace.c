@@ -10,7 +10,7 @@
  *   pace pageable    the same, memory of malloc
  *   pace allocate    ms for the allocations of a step, and for those of the first one
  *   pace start       ms of the first call
- *   pace steady N    nothing: it launches N bursts and looks without a wait when each is done
+ *   pace steady N    writes that N bursts made, each of which it has seen end without a wait
  *
  * It prints one number, or two, each the median of rounds.
  */
@@ -181,12 +181,28 @@ static void measure_start(void)
     printf("%.9g\n", (now() - from) * 1e3);
 }
 
-/* A test counts the system calls of few and of many bursts. */
+/* How often this process has called write, as the kernel counts it. */
+static unsigned long writes(void)
+{
+    char line[64];
+    unsigned long count;
+    FILE *file = fopen("/proc/self/io", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "syscw: %lu", &count) == 1) {
+            fclose(file);
+            return count;
+        }
+    fprintf(stderr, "pace: /proc/self/io does not count writes\n");
+    exit(1);
+}
+
+/* A test counts the other system calls of few and of many bursts. */
 static void go_on(unsigned long bursts)
 {
     enum { BURST = 64 };
     launch();
     OK(cudaDeviceSynchronize());
+    const unsigned long before = writes();
     while (bursts-- > 0) {
         cudart_error state;
         for (int i = 0; i < BURST; i++)
@@ -196,6 +212,7 @@ static void go_on(unsigned long bursts)
         while (state == CUDA_ERR_NOT_READY);
         OK(state);
     }
+    printf("%lu\n", writes() - before);
 }
 
 int main(int count, char **words)
