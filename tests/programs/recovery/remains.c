@@ -3,6 +3,8 @@
 #include "tests/programs/recovery/remains.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,13 +13,23 @@
 
 enum { PROCESSES_MAX = 64, LOOK_US = 20000 };
 
+/* Counts nothing of a process that has ended. One that lives and can't be looked at would pass for
+ * one that has nothing. */
+static void die_if_alive(struct crew *crew, pid_t pid, const char *path)
+{
+    if (pid > 0 && kill(pid, 0) == 0)
+        crew_die(crew, "%s can't be read: %s", path, strerror(errno));
+}
+
 /* Descriptors of a process whose targets begin with this; "": all. */
-static size_t count_descriptors(pid_t pid, const char *beginning)
+static size_t count_descriptors(struct crew *crew, pid_t pid, const char *beginning)
 {
     char path[64], name[352], target[256];
     size_t count = 0;
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     DIR *folder = opendir(path);
+    if (!folder)
+        die_if_alive(crew, pid, path);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
         ssize_t length = readlink(name, target, sizeof target - 1);
@@ -31,12 +43,14 @@ static size_t count_descriptors(pid_t pid, const char *beginning)
     return count;
 }
 
-static size_t count_shared(pid_t pid)
+static size_t count_shared(struct crew *crew, pid_t pid)
 {
     char path[64], line[512], modes[8];
     size_t count = 0;
     snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
     FILE *file = fopen(path, "re");
+    if (!file)
+        die_if_alive(crew, pid, path);
     while (file && fgets(line, sizeof line, file))
         count += sscanf(line, "%*s %7s", modes) == 1 && modes[3] == 's';
     if (file)
@@ -63,9 +77,9 @@ static struct remains look(struct crew *crew)
     found.charged_descriptors = number(status, "descriptors");
     json_decref(status);
     for (int i = 0; i < 2; i++) {
-        found.descriptors[i] = count_descriptors(pids[i], "");
-        found.memfds[i] = count_descriptors(pids[i], "/memfd:");
-        found.shared[i] = count_shared(pids[i]);
+        found.descriptors[i] = count_descriptors(crew, pids[i], "");
+        found.memfds[i] = count_descriptors(crew, pids[i], "/memfd:");
+        found.shared[i] = count_shared(crew, pids[i]);
     }
     /* A worker is a child of the server that started it, or of this process. */
     pid_t found_pids[PROCESSES_MAX];

@@ -68,6 +68,21 @@ class Hacking(unittest.TestCase):
                 checked += 1
         self.assertGreater(checked, 6)
 
+    def test_threads_of_a_worker_are_those_that_it_starts(self):
+        worker = {path: text_of(path) for path in TREE if re.match(r"server/worker/.*\.c$", path)}
+        started = set()
+        for path, text in worker.items():
+            for name in re.findall(r"\bthread_start\([^,]+, ([^,]+),", text):
+                table = re.match(r"(\w+)\[\w+\]\.name$", name)
+                if table:
+                    (rows,) = re.findall(r"\b%s\[[^]]*\] = \{(.*?)\n?\};" % table[1], text, re.S)
+                    started |= set(re.findall(r'"(\w+)"', rows))
+                else:
+                    self.assertRegex(name, r'^"\w+"$', path)
+                    started.add(name.strip('"'))
+        (told,) = re.findall(r"the threads are named ((?:`\w+`[,\s]+(?:and\s+)?)+)", PAGE)
+        self.assertEqual(set(re.findall(r"\w+(?=`)", told)), started)
+
     def test_readme_leads_here(self):
         self.assertIn("(HACKING.md)", text_of("README.md"))
 
