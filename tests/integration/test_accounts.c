@@ -269,16 +269,17 @@ static void expect_part(const char *whose, unsigned first, unsigned count, unsig
                  percent, tolerance);
 }
 
-/* Of all time. A lower bound would be one of the machine: a device that waits for the server gives
- * everybody less. */
-static void expect_at_most(const char *whose, unsigned first, unsigned count, double percent)
+/* Of all time. A device that waits for the server gives everybody less: on a machine with seven
+ * busy programs for each CPU, a fourth of each share. */
+static void expect_share(const char *whose, unsigned first, unsigned count, double percent)
 {
     const double passed = (double)(window.end - window.begin) / 1e6;
     const double share = 100 * time_of(first, count) / passed;
-    const double most = percent + 100 * cut_ms / passed + 1;
+    const double cut = 100 * cut_ms / passed + 1;
+    const double most = percent + cut, least = 0.7 * percent - cut;
     print_message("%s: %.1f %% of %.0f ms\n", whose, share, passed);
-    if (share > most)
-        fail_msg("%s had %.1f %%, and should have %.1f %% at most", whose, share, most);
+    if (share < least || share > most)
+        fail_msg("%s had %.1f %%, and should have %.1f %% to %.1f %%", whose, share, least, most);
 }
 
 /* The example of docs/sharing.md, with shorter leases; the first user has three connections. */
@@ -303,7 +304,7 @@ static void three_users_have_what_the_page_says(void **state)
     for (int i = 0; i < 3; i++) {
         expect_part(users[i].whose, users[i].first, users[i].count, 5, 3,
                     100 * users[i].request / (50 + 33 + 10));
-        expect_at_most(users[i].whose, users[i].first, users[i].count, users[i].request);
+        expect_share(users[i].whose, users[i].first, users[i].count, users[i].request);
     }
 }
 
@@ -319,7 +320,7 @@ static void a_users_limit_is_one_for_all_connections(void **state)
     for (unsigned i = 0; i < 3; i++)
         arrive(&programs[i], 0, NULL);
     measure(3, 600);
-    expect_at_most("the user", 0, 3, 30);
+    expect_share("the user", 0, 3, 30);
 }
 
 /* Divided by client, the first user would have a ninth. */
@@ -365,7 +366,7 @@ static void a_request_of_ones_own_leaves_others_their_part(void **state)
     assert_int_equal(programs[0].notices, 1);
     measure(2, 1000);
     expect_part("user 1001", 0, 1, 2, 2, 50);
-    expect_at_most("user 1001", 0, 1, 50);
+    expect_share("user 1001", 0, 1, 50);
     gpushare_close(&programs[1].gpu);
     const unsigned most = (unsigned)(patience_seconds(10) * 50);
     for (unsigned waited = 0; requested(&programs[0]) != 100; waited++) {

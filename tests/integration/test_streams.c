@@ -125,9 +125,9 @@ static void keeps_its_pace(unsigned streams)
     launcher_stop(&client);
     launcher_close(&neighbour);
     launcher_close(&client);
-    /* The CPUs of a machine under test are others' too; without queues of its own it is a
-     * hundredth. */
-    assert_true(beside * 2 >= alone);
+    /* The neighbour's launches need some time of two CPUs; make bench, on a quiet machine, asks for
+     * 0.97 (neighbour_streams). */
+    assert_true(beside * 10 >= alone * 8);
 }
 
 static void a_neighbour_with_40_streams_takes_nothing(void **state)
