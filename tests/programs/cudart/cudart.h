@@ -44,4 +44,10 @@ void check_queries(const char *kernel);
 /* Handles of kernels, libraries, functions of the driver. text: of kernels.ptx. */
 void check_libraries(const char *host, const char *text);
 
+/* Calls that no other part makes; kernel: as above. The context is there afterwards. */
+void check_rest(const char *kernel);
+
+/* cudaThreadExit, where the release has it. */
+void reset_by_old_name(void);
+
 #endif

@@ -505,7 +505,7 @@ static void check_reset(void)
     is_resetting = true;
     EXPECT(0, cudaDeviceReset());
     CHECK(!context_is_active());
-    EXPECT(0, cudaDeviceReset());
+    reset_by_old_name();
     EXPECT(0, cudaGetDevice(&device));
     CHECK(device == 0);
     pthread_barrier_wait(&both);
@@ -600,6 +600,7 @@ int main(int argc, char **argv)
     check_blocks();
     check_queries(&scaled_add);
     check_libraries(&scaled_add, kernels_begin);
+    check_rest(&scaled_add);
     check_per_thread(handle);
     check_short_memory(handle);
     check_registering_beside_launches(&image);

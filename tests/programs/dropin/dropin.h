@@ -79,6 +79,8 @@ void check_occupancy(const struct work *work);
 void check_link(const struct work *work);
 void check_old_launches(const struct work *work);
 void check_batches(const struct work *work);
+/* Resets the primary context, and begins anew. */
+void check_rest(struct work *work);
 /* Returns the number of blocks of the largest cooperative grid. */
 unsigned check_cooperative(const struct work *work);
 void check_peers(void);

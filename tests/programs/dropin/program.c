@@ -95,6 +95,7 @@ static void calls(void)
     check_link(&work);
     check_old_launches(&work);
     check_batches(&work);
+    check_rest(&work);
     OK(cuModuleUnload(work.module));
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }
