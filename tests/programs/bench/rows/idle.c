@@ -19,7 +19,16 @@
 #include "tests/programs/bench/administer.h"
 #include "tests/programs/bench/bench.h"
 
-enum { IDLE_CLIENTS = 64, IDLE_SECONDS = 10 };
+enum { IDLE_CLIENTS = 64, SHORTER = 10 };
+
+/* Times of a row, in ms; a short run has a tenth of them. IDLE_MS: how long it watches. SETTLE_MS:
+ * after this, what a connection causes once is over. */
+enum { IDLE_MS = 10000, SETTLE_MS = 1000 };
+
+static void pass(unsigned ms)
+{
+    usleep(1000 * (bench_short ? ms / SHORTER : ms));
+}
 
 struct idle {
     struct server *server;
@@ -101,11 +110,11 @@ static void open_idle(struct idle *idle)
         bench_die("the server has no worker");
     gpushare_connection *first = bench_connect(idle->server, 0);
     gpushare_close(&first); /* costs that the first client causes once are not the clients' */
-    sleep(1);
+    pass(SETTLE_MS);
     idle->bytes_before = process_bytes(idle->processes[0]) + process_bytes(idle->processes[1]);
     for (int i = 0; i < IDLE_CLIENTS; i++)
         idle->clients[i] = bench_connect(idle->server, 0);
-    sleep(1);
+    pass(SETTLE_MS);
 }
 
 static void close_idle(struct idle *idle)
@@ -120,7 +129,7 @@ void bench_idle_cpu(struct bench_result *result)
     struct idle idle;
     open_idle(&idle);
     double before = cpu_seconds(idle.processes[0]) + cpu_seconds(idle.processes[1]);
-    sleep(IDLE_SECONDS);
+    pass(IDLE_MS);
     result->value = cpu_seconds(idle.processes[0]) + cpu_seconds(idle.processes[1]) - before;
     close_idle(&idle);
 }
@@ -133,7 +142,7 @@ void bench_idle_wakeups(struct bench_result *result)
     open_idle(&idle);
     for (int p = 0; p < 2; p++)
         counts[p] = thread_switches(idle.processes[p], before[p], 64);
-    sleep(IDLE_SECONDS);
+    pass(IDLE_MS);
     for (int p = 0; p < 2; p++) {
         if (thread_switches(idle.processes[p], after[p], 64) != counts[p])
             bench_die("a thread came or went while all were idle");
@@ -175,10 +184,10 @@ void bench_ring_bytes(struct bench_result *result)
     struct server *server = bench_server_soft(NULL);
     gpushare_connection *gpu = bench_connect(server, 0);
     gpushare_close(&gpu); /* costs that the first client causes once are not the client's */
-    sleep(1);
+    pass(SETTLE_MS);
     uint64_t before = server_shared_bytes(server_pid(server));
     gpu = bench_connect(server, 0);
-    sleep(1);
+    pass(SETTLE_MS);
     double real = (double)(server_shared_bytes(server_pid(server)) - before);
     double charged = charged_bytes(server);
     result->value = real > charged ? real : charged;

@@ -129,6 +129,7 @@ static struct part copy_part(const struct server *server, int kind, uint64_t byt
 void bench_overlap_copy_compute(struct bench_result *result)
 {
     double values[OVERLAP_ROUNDS], yardsticks[OVERLAP_ROUNDS];
+    const int rounds = bench_short ? 1 : OVERLAP_ROUNDS;
     const char *env[] = {"SOFTGPU_COPY_BYTES_PER_SECOND=1000000000", NULL};
     struct server *server = bench_server_steady(env);
     struct part up = copy_part(server, TO_DEVICE, 200000000);
@@ -136,7 +137,7 @@ void bench_overlap_copy_compute(struct bench_result *result)
     struct part kernel = kernel_part(server, HALF_PERCENT, HALF_BLOCKS, 200000000, 1);
     struct part *all[] = {&up, &down, &kernel};
     together(all, 3);
-    for (int i = 0; i < OVERLAP_ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
         yardsticks[i] = 0;
         for (int k = 0; k < 3; k++) {
             double alone = together(&all[k], 1) * 1e3;
@@ -148,7 +149,7 @@ void bench_overlap_copy_compute(struct bench_result *result)
     gpushare_close(&down.gpu);
     gpushare_close(&kernel.gpu);
     bench_server_stop(server);
-    bench_pairs(result, values, yardsticks, OVERLAP_ROUNDS);
+    bench_pairs(result, values, yardsticks, (size_t)rounds);
 }
 
 /*
