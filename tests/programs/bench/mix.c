@@ -149,16 +149,24 @@ void mix_begin(struct mix *mix, const struct server *server)
     }
 }
 
+uint64_t mix_longest(const struct mix_client *client)
+{
+    uint64_t longest = 0;
+    for (size_t n = 0; n < load_spans(client->load); n++) {
+        const uint64_t took = client->load->spans[n].end - client->load->spans[n].begin;
+        longest = took > longest ? took : longest;
+    }
+    return longest;
+}
+
 void mix_end(struct mix *mix)
 {
     mix->ended = bench_now();
     usleep(SETTLE_US);
     for (uint32_t i = 0; i < mix->count; i++) {
-        const struct load *load = mix->clients[i].load;
         load_stop(mix->clients[i].load);
-        for (size_t n = 0; n < load_spans(load); n++)
-            if (load->spans[n].end - load->spans[n].begin > mix->kernel)
-                mix->kernel = load->spans[n].end - load->spans[n].begin;
+        const uint64_t longest = mix_longest(&mix->clients[i]);
+        mix->kernel = longest > mix->kernel ? longest : mix->kernel;
     }
 }
 

@@ -38,7 +38,8 @@ struct mix {
     struct mix_client clients[MIX_CLIENTS];
     /* of mix_begin and mix_end: */
     double began, ended; /* CLOCK_MONOTONIC seconds */
-    uint64_t kernel;     /* the longest kernel, as the kernels wrote it, ns */
+    /* The longest kernel, as the kernels wrote it, ns; a row may put another one here. */
+    uint64_t kernel;
 };
 
 /* The time that a client had too much, and too little, in hundredths of a window, at the worst
@@ -57,6 +58,9 @@ void mix_begin(struct mix *mix, const struct server *server);
 /* Ends all clients. The mix has ended at the moment of the call. */
 void mix_end(struct mix *mix);
 void mix_free(struct mix *mix);
+
+/* The longest kernel of this client, as the kernels wrote it, ns. mix_end has been called. */
+uint64_t mix_longest(const struct mix_client *client);
 
 /*
  * The distance from `share` (MIX_WHOLE-ths) of a client, over all windows of so many plans that

@@ -6,8 +6,9 @@
  * 5 s and kernels to 400 ms.
  *
  * A mix has 2 to 16 clients of one to four users; a run without root's rights has one user. Half of
- * the mixes request 100 % in total, and half have kernels of a fiftieth of a plan at most. Every
- * fourth mix is eleven clients of 5 % and one of 45 %, half of them with such short kernels.
+ * the mixes request 100 % in total, and half have kernels of a fiftieth of a plan and of 20 ms at
+ * most. Every fourth mix is eleven clients of 5 % and one of 45 %, half of them with such short
+ * kernels.
  *
  * A client computes all the time, or pauses for up to a tenth of a plan after bursts. All have two
  * streams, some copy, some are connected and idle for up to a plan.
@@ -21,7 +22,7 @@
  *
  * limit_overrun_points: clients with limits of 5, 10, 15 and 20 % beside one without, with kernels
  * of 5, 20 and 80 ms and of drawn lengths; what a client had in any ten plans, its first ones
- * included, beyond its limit and one kernel.
+ * included, beyond its limit and the longest of its own kernels.
  *
  * Four servers run side by side, since their kernels sleep. No neighbours: a client without a
  * request has what the mix leaves, and its kernels would be the longest.
@@ -32,7 +33,14 @@
 #include "tests/programs/bench/mix.h"
 #include "tests/programs/bench/mixes.h"
 
-enum { SHORT_MIXES = 32, LONG_MIXES = 8, AT_ONCE = 4, LIMIT_SCENES = 4, USER_UID = 61000 };
+enum {
+    SHORT_MIXES = 32,
+    LONG_MIXES = 8,
+    AT_ONCE = 4,
+    LIMIT_SCENES = 4,
+    USER_UID = 61000,
+    BRIEF_NS = 20000000
+};
 
 #define EXTRA_PLANS 1.5 /* beyond the ten, so that windows begin at several moments */
 
@@ -52,7 +60,9 @@ static void draw_client(struct mix_client *client, uint64_t *state, uint64_t pla
                         unsigned users)
 {
     const uint64_t tenth = plan_ns / 10, least = plan_ns / 1000;
-    uint64_t most = brief ? plan_ns / 50 : plan_ns * 8 / 100;
+    uint64_t most = plan_ns * 8 / 100;
+    if (brief)
+        most = plan_ns / 50 < BRIEF_NS ? plan_ns / 50 : BRIEF_NS;
     client->seed = bench_draw(state, 1, UINT32_MAX);
     client->longest = bench_draw(state, least, one_in(state, 2) ? most : most / 10);
     client->shortest = one_in(state, 2) ? client->longest : least;
@@ -165,6 +175,7 @@ static void play_limits(const struct server *server, struct mixes_scene *scene)
         const struct mix_client *client = &mix.clients[i];
         if (client->limit == MIX_WHOLE)
             continue;
+        mix.kernel = mix_longest(client);
         struct mix_distance far = mix_distance(&mix, client, client->limit, window_plans());
         mix_must_compare(&mix, client, &far);
         scene->windows += far.windows;
