@@ -164,7 +164,10 @@ class Programs(unittest.TestCase):
         self.assertEqual(int(self.run_well(PROGRAM, "share", GPUSHARE_MEMORY_LIMIT="1G").split()[1]), 128 << 20)
 
     def test_a_fault_is_its_authors_sticky_error(self):
-        self.run_well(PROGRAM, "fault")
+        """Every call returns it, and the program is told once whose it is."""
+        ended = run(PROGRAM, "fault", **self.environment())
+        self.assertEqual(ended.returncode, 0, ended.stderr + self.server.text())
+        self.assertEqual(re.findall(r"\bstray\b", ended.stderr), ["stray"], ended.stderr)
 
     def test_an_idle_program_goes_on_beside_a_fault(self):
         idle = self.start("idle")
@@ -228,6 +231,13 @@ class Programs(unittest.TestCase):
                 self.assertEqual(ended.returncode, 0, ended.stderr)
                 self.assertEqual(len(re.findall("(?m)^gpushare: warning: .*GPUSHARE_MEMRY_LIMIT.*GPUSHARE_MEMORY_LIMIT", ended.stderr)),
                                  count, ended.stderr)
+
+    def test_a_share_of_time_that_is_not_enforced_is_named_once(self):
+        """The program has several connections, one after the other."""
+        ended = run(PROGRAM, "calls", **self.environment(GPUSHARE_TIME_REQUEST="30%"))
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(len(re.findall("(?m)^gpushare: warning: GPUSHARE_TIME_REQUEST asks .* mode concurrent", ended.stderr)), 1,
+                         ended.stderr)
 
     @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")

@@ -119,6 +119,7 @@ class Survive(SurviveCase):
             for _ in range(3):
                 goes_on()
                 manager.kill()
+                goes_on()  # launches and copies need no server
                 manager.start()
             goes_on()
             example.terminate()
