@@ -128,6 +128,23 @@ class Survive(SurviveCase):
             example.stdout.close()
             self.assertRegex(lines[-1], r"^resilient: [1-9]\d* steps verified, 0 times interrupted$")
 
+    def test_clients_launch_and_copy_while_there_is_no_server(self):
+        with Manager() as manager:
+            clients = self.begin(manager, CLIENTS)
+            self.rest(clients)
+            manager.kill()
+            for client in clients:
+                client.send_signal(signal.SIGUSR2)
+                client.send_signal(signal.SIGCONT)
+            for client in clients:
+                self.assertEqual(client.stdout.readline(), "alone\n")
+                _, status = os.waitpid(client.pid, os.WUNTRACED)
+                self.assertTrue(os.WIFSTOPPED(status), "" if os.WIFSTOPPED(status) else client.stderr.read())
+            manager.start()
+            for client in clients:
+                client.send_signal(signal.SIGCONT)
+            self.no_call_failed(manager, clients)
+
     def test_killed_while_clients_are_restored(self):
         """The worker is killed, and the server at any moment from then until its clients go on, and after that once more."""
         seed = draw_seed()

@@ -8,7 +8,8 @@
  * It prints "ready" when its first round is over. On SIGTERM it frees all that it has, and prints a
  * line "ROUNDS LONGEST": its rounds, and its longest call in microseconds. It leaves when its
  * standard input ends. On SIGUSR1 it stops itself (SIGSTOP) between two rounds, with nothing under
- * way.
+ * way. If it got a SIGUSR2 meanwhile, it launches, copies and verifies ALONE times, by its rings
+ * alone, prints "alone", and stops itself again.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -27,9 +28,9 @@ __asm__(".pushsection .rodata\n"
         ".popsection\n");
 extern const char survive_ptx[];
 
-enum { WORDS = 256, KEPT = 3, STEP = 7 };
+enum { WORDS = 256, KEPT = 3, STEP = 7, ALONE = 200 };
 
-static volatile sig_atomic_t enough, rests;
+static volatile sig_atomic_t enough, rests, works_alone;
 static uint64_t longest, begun;
 static uint32_t state;
 
@@ -43,6 +44,12 @@ static void rest(int number)
 {
     (void)number;
     rests = 1;
+}
+
+static void work_alone(int number)
+{
+    (void)number;
+    works_alone = 1;
 }
 
 static uint64_t now(void)
@@ -118,6 +125,21 @@ static void kept_close(struct kept *kept)
     CALL(gpushare_host_free(gpu, kept->host));
 }
 
+/* Stops, and works in between if it is told to. */
+static void take_rest(struct kept kept[KEPT], gpushare_function *add)
+{
+    rests = 0;
+    raise(SIGSTOP);
+    if (!works_alone)
+        return;
+    works_alone = 0;
+    for (unsigned i = 0; i < ALONE; i++)
+        kept_step(&kept[i % KEPT], add, NULL);
+    puts("alone");
+    fflush(stdout);
+    raise(SIGSTOP);
+}
+
 static void round_take(struct kept kept[KEPT], gpushare_function *add)
 {
     gpushare_stream *stream;
@@ -158,6 +180,7 @@ int main(int argc, char **argv)
     state = (uint32_t)strtoul(argv[1], NULL, 10);
     signal(SIGTERM, stop);
     signal(SIGUSR1, rest);
+    signal(SIGUSR2, work_alone);
     CALL(gpushare_connect(NULL, &gpu));
     CALL(gpushare_module_load(gpu, survive_ptx, strlen(survive_ptx) + 1, &module));
     CALL(gpushare_module_function(module, "add", &add));
@@ -171,10 +194,8 @@ int main(int argc, char **argv)
             puts("ready");
             fflush(stdout);
         }
-        if (rests) {
-            rests = 0;
-            raise(SIGSTOP);
-        }
+        if (rests)
+            take_rest(kept, add);
     }
     for (unsigned i = 0; i < KEPT; i++)
         kept_step(&kept[i], add, NULL);
