@@ -17,12 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/cuda/cuda_driver.h"
-#include "common/error.h"
 #include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/device_memory.h"
 #include "tests/programs/bench/span.h"
 
 enum { GRANULE = 2 << 20, PIECES_MAX = 1 << 16, STREAMS = 64 };
@@ -44,57 +42,6 @@ static const struct filling {
     {"streams", 32 << 20, GRANULE, 0, 0, STREAMS, false},
     {"frees", 64 << 20, 3 << 20, 0, 0, 0, true},
 };
-
-/* ---- the device's own count ---- */
-
-#define CU(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != CUDA_OK)                                                                     \
-            bench_die("the driver refuses: %s", #call);                                            \
-    } while (0)
-
-static uint64_t used_now(const char *state)
-{
-    struct cuda_driver cu;
-    cuda_context context;
-    size_t available, total;
-    char path[512];
-    struct error why = {0};
-    setenv("SOFTGPU_STATE", state, 1);
-    const char *driver = server_driver();
-    if (!strcmp(driver, "softgpu"))
-        driver = server_build_path("lib/softgpu/libcuda.so.1", path, sizeof path);
-    else if (!strcmp(driver, "nvidia"))
-        driver = "libcuda.so.1";
-    if (cuda_driver_open(&cu, driver, &why))
-        bench_die("%s", why.text);
-    CU(cu.cuInit(0));
-    CU(cu.cuDevicePrimaryCtxRetain(&context, 0));
-    CU(cu.cuCtxSetCurrent(context));
-    CU(cu.cuMemGetInfo(&available, &total));
-    return total - available;
-}
-
-/* Runs in a process of its own, which leaves no context behind. */
-static uint64_t device_used(const char *state)
-{
-    uint64_t used;
-    int ends[2], status;
-    if (pipe(ends) < 0)
-        bench_die("no pipe");
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        used = used_now(state);
-        _exit(write(ends[1], &used, sizeof used) != sizeof used);
-    }
-    close(ends[1]);
-    if (child < 0 || read(ends[0], &used, sizeof used) != sizeof used ||
-        waitpid(child, &status, 0) != child || status)
-        bench_die("the device's memory can't be counted");
-    close(ends[0]);
-    return used;
-}
 
 /* ---- the client ---- */
 
@@ -211,7 +158,7 @@ static double distance(const struct filling *filling)
     snprintf(setting, sizeof setting, "SOFTGPU_STATE=%s", state);
     const char *env[] = {setting, NULL};
     struct server *server = bench_server_soft(env);
-    uint64_t before = device_used(state);
+    uint64_t before = device_memory_used(state);
 
     gpushare_connection *gpu;
     struct gpushare_options options = {.size = sizeof options,
@@ -233,7 +180,7 @@ static double distance(const struct filling *filling)
             bench_die("%zu pieces before frees, %zu after them", count, again);
     }
     check_ends(gpu, pieces, count, filling->piece);
-    double used = (double)(device_used(state) - before);
+    double used = (double)(device_memory_used(state) - before);
     gpushare_close(&gpu);
     bench_server_stop(server);
     unlink(state);

@@ -27,8 +27,10 @@
  *
  * client_death_reclaim_ms: a client with 256 MiB, 16 MiB of pinned memory and kernels of 1 ms is
  * killed. The row is the time until the server charges nothing to it, neither memory nor
- * descriptors, less the kernel that ran; the longest of 50. The server may keep the pinned memory
- * for a later client, who then gets it: so there is never more of it than one client had.
+ * descriptors, the supervisor has no more descriptors than after an earlier client's death, and the
+ * device itself counts no more memory; less the kernel that ran; the longest of 50. The server may
+ * keep the pinned memory for a later client, who then gets it: so there is never more of it than
+ * one client had. A first death that is not measured shows what is kept.
  *
  * Times are dropped if other programs disturbed the machine (quiet.h) in the time from the event
  * that the row's goal is: a time of its own would drop the long ones more often. The note has the
@@ -52,6 +54,7 @@
 
 #include "tests/programs/bench/administer.h"
 #include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/device_memory.h"
 #include "tests/programs/bench/quiet.h"
 #include "tests/programs/bench/span.h"
 #include "tests/support/kernels.h"
@@ -550,32 +553,95 @@ static struct charged ask_for_charged(int admin)
     return charged;
 }
 
-static bool is_rid(int admin)
+/* A server whose clients die, and what it has beside them. */
+struct scene_of_deaths {
+    struct server *server;
+    int admin;
+    char folder[32], state[64];
+    size_t descriptors;     /* of the supervisor */
+    uint64_t device_memory; /* by the device's own count */
+};
+
+static void deaths_begin(struct scene_of_deaths *scene)
 {
-    struct charged left = ask_for_charged(admin);
-    return !left.clients && !left.memory && left.host_memory <= DEATH_PINNED && !left.descriptors;
+    char setting[96];
+    const char *const env[] = {setting, NULL};
+    *scene = (struct scene_of_deaths){.folder = "/tmp/gpushare-bench-XXXXXX"};
+    if (!mkdtemp(scene->folder))
+        bench_die("no temporary folder");
+    snprintf(scene->state, sizeof scene->state, "%s/state", scene->folder);
+    snprintf(setting, sizeof setting, "SOFTGPU_STATE=%s", scene->state);
+    scene->server = bench_server_soft(env);
+    scene->admin = administer_open(scene->server);
+}
+
+static void deaths_end(struct scene_of_deaths *scene)
+{
+    close(scene->admin);
+    bench_server_stop(scene->server);
+    unlink(scene->state);
+    rmdir(scene->folder);
+}
+
+static bool is_rid(const struct scene_of_deaths *scene)
+{
+    struct charged left = ask_for_charged(scene->admin);
+    return !left.clients && !left.memory && left.host_memory <= DEATH_PINNED && !left.descriptors &&
+           server_fd_count(server_pid(scene->server)) <= scene->descriptors;
+}
+
+/* Returns when the client was killed; it worked until then. */
+static double kill_busy_client(const struct scene_of_deaths *scene, unsigned number)
+{
+    pid_t pid = begin_client(work_until_killed, scene->server, 0);
+    await_ready(number);
+    struct charged has = ask_for_charged(scene->admin);
+    if (has.memory < DEATH_BYTES || has.host_memory <= DEATH_PINNED || !has.descriptors)
+        bench_die("the client is not charged what it has");
+    if (device_memory_used(scene->state) < DEATH_BYTES)
+        bench_die("the device does not count what the client has");
+    double event = bench_now();
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    return event;
+}
+
+/* Returns the ms until nothing of the client was left. The device is asked when the server says so:
+ * how long asking takes does not count. */
+static double await_reclaimed(const struct scene_of_deaths *scene, double event)
+{
+    double rid;
+    do {
+        while (!is_rid(scene) && bench_now() < event + 30)
+            usleep(500);
+        rid = bench_now();
+    } while (device_memory_used(scene->state) > scene->device_memory && rid < event + 30);
+    return (rid - event) * 1e3 - KERNEL_NS / 1e6;
+}
+
+/* The first death leaves what the server keeps for later clients. */
+static void note_kept(struct scene_of_deaths *scene)
+{
+    scene->descriptors = SIZE_MAX;
+    scene->device_memory = UINT64_MAX;
+    await_reclaimed(scene, kill_busy_client(scene, 1));
+    usleep(500000);
+    scene->descriptors = server_fd_count(server_pid(scene->server));
+    scene->device_memory = device_memory_used(scene->state);
 }
 
 void bench_client_death(struct bench_result *result)
 {
     static double took[DEATHS], all[DEATHS];
-    struct server *server = bench_server_soft(NULL);
-    int admin = administer_open(server);
+    struct scene_of_deaths scene;
     unsigned rounds = bench_short ? 3 : DEATHS, count = 0, dropped = 0;
     open_page();
+    deaths_begin(&scene);
+    note_kept(&scene);
     quiet_start();
     for (unsigned i = 0; i < rounds; i++) {
-        pid_t pid = begin_client(work_until_killed, server, 0);
-        await_ready(i + 1);
-        struct charged has = ask_for_charged(admin);
-        if (has.memory < DEATH_BYTES || has.host_memory <= DEATH_PINNED || !has.descriptors)
-            bench_die("the client is not charged what it has");
-        double event = bench_now();
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-        while (!is_rid(admin) && bench_now() < event + 30)
-            usleep(500);
-        double ms = (bench_now() - event) * 1e3 - KERNEL_NS / 1e6;
+        double event = kill_busy_client(&scene, i + 2);
+        double ms = await_reclaimed(&scene, event);
         all[count + dropped] = ms;
         if (quiet_between(event, event + DEATH_GOAL_S))
             took[count++] = ms;
@@ -588,9 +654,11 @@ void bench_client_death(struct bench_result *result)
     quiet_judge_dropped(result, dropped, count + dropped);
     result->value = span_percentile(took, count, 100);
     snprintf(result->note, sizeof result->note,
-             "the longest of %u, median %.2f; %u dropped, longest of all %.2f", count,
-             span_percentile(took, count, 50), dropped, span_percentile(all, count + dropped, 100));
+             "the longest of %u, median %.2f; %u dropped, longest of all %.2f; %llu bytes of the "
+             "device and %zu descriptors are not a client's",
+             count, span_percentile(took, count, 50), dropped,
+             span_percentile(all, count + dropped, 100), (unsigned long long)scene.device_memory,
+             scene.descriptors);
     munmap(page, sizeof *page);
-    close(admin);
-    bench_server_stop(server);
+    deaths_end(&scene);
 }
