@@ -26,11 +26,12 @@
  * of the last client's launch, without modelled costs as above; the median of ten kills.
  *
  * client_death_reclaim_ms: a client with 256 MiB, 16 MiB of pinned memory and kernels of 1 ms is
- * killed. The row is the time until the server charges nothing to it, neither memory nor
- * descriptors, the supervisor has no more descriptors than after an earlier client's death, and the
- * device itself counts no more memory; less the kernel that ran; the longest of 50. The server may
- * keep the pinned memory for a later client, who then gets it: so there is never more of it than
- * one client had. A first death that is not measured shows what is kept.
+ * killed. The row is the time until nothing of it is left, less the kernel that ran; the longest
+ * of 50. Nothing is left when the server charges nothing, the supervisor has no more descriptors
+ * than after an earlier client's death, and the device itself counts no more memory.
+ *
+ * The server may keep the pinned memory for a later client, who then gets it: so there is never
+ * more of it than one client had. A first death that is not measured shows what is kept.
  *
  * Times are dropped if other programs disturbed the machine (quiet.h) in the time from the event
  * that the row's goal is: a time of its own would drop the long ones more often. The note has the
