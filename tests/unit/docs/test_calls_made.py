@@ -35,6 +35,7 @@ def called():
                     # A prototype is no call.
                     text = re.sub(r"^\w[\w ]*[ *]+(?:cu|__cu)\w+\([^;{}]*\);", "", text, flags=re.M)
                     found |= set(re.findall(r"(?<![.>\w])((?:cu|__cuda)\w+)\(", text))
+                    found |= set(re.findall(r"\bBATCH\((cuda?[A-Z]\w+),", text))  # of tests/programs/cudart/queries.c
                     found |= set(re.findall(r"^#define \w+ (cuda?[A-Z]\w+)$", text, re.M))
     return found
 
