@@ -28,6 +28,11 @@
  * clock is laid over the host's so that no span begins before it was submitted or ends after it
  * was seen to be over. Spans of one stream don't overlap.
  *
+ * One of sixteen batches of a client is timed on both clocks, for the time that it was at the
+ * driver: from its submission to its end on the device. The device's clock is laid over the host's
+ * by the batch that began soonest after its submission, so that time counts as nothing: some
+ * microseconds. The clocks drift, so that is found anew each second.
+ *
  * The submitter calls meter_begin and meter_end; any thread may call the rest.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_METER_H
@@ -55,6 +60,10 @@ struct meter_client {
     _Atomic uint64_t gpu_nanoseconds; /* meter_collect counts them; readable without a lock */
     uint64_t waits[QUEUE_LATENCY_BUCKETS];
     uint32_t spans; /* that the client has; under meter->lock */
+    uint32_t turns; /* of its batches with a span, for the choice of those that are timed */
+    /* Batches by their time at the driver; meter_collect counts them; readable without a lock. The
+     * last member: another thread writes it than those above. */
+    _Atomic uint64_t latencies[QUEUE_LATENCY_BUCKETS];
 };
 
 struct meter_span {
@@ -64,12 +73,19 @@ struct meter_span {
     struct sm_group_set sm_groups; /* that the span runs on: the client may move meanwhile */
     uint64_t value;                /* of the stream's timeline; once reached, the span is over */
     uint64_t first;                /* the timeline value before the span */
-    uint64_t begun;     /* when it was submitted, on the host's clock; 0: no trace was on */
+    uint64_t begun;     /* when it was submitted, on the host's clock; 0: it is not timed */
     uint32_t weight;    /* batches that it stands for */
     uint32_t width;     /* of its one kernel (launch_width.h); 0: another kind of batch */
     uint64_t launches;  /* the client's, before the span */
     bool started, over; /* from is known; to is known */
     double from, to;    /* nanoseconds since the first span of all */
+};
+
+/* The host's clock less the clock of `from` and `to`: the most that the submission of a span was
+ * before its start, of the present second and of the one before it. */
+struct meter_clock {
+    double ahead, ahead_before;
+    uint64_t turned_at; /* when the present second began; 0: nothing is known */
 };
 
 struct meter {
@@ -84,6 +100,7 @@ struct meter {
     struct meter_span *base;    /* `from` and `to` are measured from its start */
     double base_time;
     double settled; /* time up to which everything is counted */
+    struct meter_clock clock;
     struct trace *trace;
     bool aligned;  /* offset was set since the trace began */
     double offset; /* host's clock less the clock of `from` and `to` */

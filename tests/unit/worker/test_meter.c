@@ -368,6 +368,43 @@ static void a_client_that_leaves_is_forgotten(void **state)
     used(&b, 1);
 }
 
+static uint64_t timed_as(const struct actor *actor, uint64_t ms)
+{
+    return actor->client.usage.latencies[queue_latency_bucket(ms * MS)];
+}
+
+/* Both are handed over at once, and the first one begins at once. */
+static void time_at_the_driver_has_what_ran_before(void **state)
+{
+    (void)state;
+    struct actor a, b;
+    actor_open(&a, 3);
+    actor_open(&b, 3);
+    begin_at(&a, 0, 10);
+    end_at(&a, 0, 16);
+    begin_at(&b, 0, 50);
+    end_at(&b, 0, 60);
+    meter_collect(&meter);
+    assert_int_equal(timed_as(&a, 6), 1);
+    assert_int_equal(timed_as(&b, 50), 1);
+}
+
+static void one_of_sixteen_batches_of_a_client_is_timed(void **state)
+{
+    (void)state;
+    struct actor a;
+    uint64_t timed = 0;
+    actor_open(&a, 3);
+    for (uint64_t i = 0; i < 40; i++) {
+        begin_at(&a, 0, 10 * i + 1);
+        end_at(&a, 0, 10 * i + 4);
+        meter_collect(&meter);
+    }
+    for (uint32_t i = 0; i < QUEUE_LATENCY_BUCKETS; i++)
+        timed += a.client.usage.latencies[i];
+    assert_int_equal(timed, 3);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -388,6 +425,8 @@ int main(void)
         T(no_client_takes_all_spans),
         T(many_clients_are_counted_quickly),
         T(a_client_that_leaves_is_forgotten),
+        T(time_at_the_driver_has_what_ran_before),
+        T(one_of_sixteen_batches_of_a_client_is_timed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
