@@ -21,7 +21,9 @@
       "a request must be an object with a text \"request\", such as {\"request\":\"status\"}") \
     X(admin_request_unknown, NOT_SUPPORTED, \
       "there is no request \"%.64s\": this server knows ping, version, status, clients, get, " \
-      "set, kill, reload and trace") \
+      "set, kill, reload, trace and metrics") \
+    X(admin_metrics_clients, INVALID_VALUE, \
+      "\"clients\" must be a whole number from 0 to %d: how many clients have rows of their own") \
     X(admin_member_unknown, INVALID_VALUE, \
       "\"%s\" has no member \"%.64s\"") \
     X(admin_gpu_member_unknown, INVALID_VALUE, \

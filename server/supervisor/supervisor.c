@@ -204,6 +204,7 @@ void supervisor_free(struct supervisor *supervisor)
     free(supervisor->saved);
     image_cache_close(&supervisor->server.cache);
     offenders_close(&supervisor->server.offenders);
+    history_close(&supervisor->server.history);
     QUOTA_FOR_EACH (i) {
         quota_close(&supervisor->server.quotas[i]);
         for (uint32_t at = 0; at < supervisor->server.device_count; at++)
@@ -241,6 +242,10 @@ static void device_ready(void *context, struct device *device)
 {
     struct supervisor *supervisor = context;
     say_status(supervisor);
+    /* A loss of before was the last server's to count. */
+    if (device->ended_at >= supervisor->started_at)
+        history_recover(&supervisor->server.history, device->index, device->ended_at,
+                        device->ready_at);
     tracing_go_on(device->tracing);
     session_restore_all(&supervisor->server, device);
     unpark_clients(supervisor, device);
@@ -373,8 +378,14 @@ static void client_violated(void *context, struct device *device, uint32_t clien
                             const char *text)
 {
     struct session *session = client_of(context, device, client);
-    if (session)
-        fail_violator(session, error, text);
+    if (!session)
+        return;
+    struct history *history = &session->server->history;
+    if (error == PROTO_ERROR_LAUNCH_TIMEOUT)
+        history_overrun(history, device->index, session->uid, error);
+    else
+        history_fault(history, device->index, session->uid, error);
+    fail_violator(session, error, text);
 }
 
 static void client_released(void *context, struct device *device, uint32_t client)

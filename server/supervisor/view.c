@@ -124,6 +124,7 @@ static void view_client(const struct session *session, struct client_view *view)
     memcpy(view->name, session->name, sizeof view->name);
     if (!session->device)
         return;
+    view->used = &session->used;
     view->device = session->device->index;
     view->asked = session->wish;
     view->granted = session->grant.allowance;
@@ -166,19 +167,45 @@ void view_server(const struct supervisor *supervisor, struct server_view *view)
         view->fds += session_fds(session);
 }
 
+const struct history *view_history(struct supervisor *supervisor)
+{
+    struct history *history = &supervisor->server.history;
+    const struct session *session;
+    history_count_begin(history);
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        if (session->device)
+            history_count(history, session->device->index, session->uid, &session->used,
+                          session->quotas[RESOURCE_MEMORY].used);
+    return history;
+}
+
 struct usage_question {
+    struct supervisor *supervisor;
     void (*done)(void *context, uint32_t client, const struct proto_worker_usage *usage);
     void *context;
     uint32_t client;
 };
+
+static void note_usage(const struct usage_question *question,
+                       const struct proto_worker_usage *usage)
+{
+    struct server *server = &question->supervisor->server;
+    struct session *session = session_find(server, question->client);
+    if (!session || !session->device)
+        return;
+    history_use_read(&session->used, usage);
+    history_windows(&server->history, session->device->index, session->device->starts, usage);
+}
 
 static void usage_answered(void *context, const struct worker_answer *answer)
 {
     struct usage_question *question = context;
     struct proto_worker_usage usage;
     bool known = answer->outcome == WORKER_ANSWERED;
-    if (known)
+    if (known) {
         memcpy(&usage, answer->message->body, sizeof usage);
+        note_usage(question, &usage);
+    }
     question->done(question->context, question->client, known ? &usage : NULL);
     free(question);
 }
@@ -194,7 +221,8 @@ int view_usage(struct supervisor *supervisor, uint32_t client,
     struct usage_question *question = malloc(sizeof *question);
     if (!question)
         return -ENOMEM;
-    *question = (struct usage_question){.done = done, .context = context, .client = client};
+    *question = (struct usage_question){
+        .supervisor = supervisor, .done = done, .context = context, .client = client};
     /* Not through the session, which asks nothing after its end: the answer does not need it. */
     struct channel_packet request = {.opcode = PROTO_WORKER_USAGE_QUERY, .client = client};
     int result = device_request(session->device, &request, usage_answered, question);

@@ -15,6 +15,7 @@
 #include "common/limits/allowance.h"
 #include "common/limits/limits.h"
 #include "protocol.h"
+#include "server/supervisor/account/history.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/config/schedule.h"
 
@@ -66,15 +67,16 @@ struct client_view {
     const char *blame; /* "none", "suspect", "isolated"; static */
     bool attached;     /* the members below are set only then */
     uint32_t device;
-    struct allowance asked;      /* by the client itself */
-    struct allowance granted;    /* threads before rounding to partitions */
-    uint64_t charged[RESOURCES]; /* to its quotas */
-    uint32_t multiprocessors;    /* maximum that it may have */
-    bool partitioned;            /* a partition enforces that, not a duty cycle */
-    uint32_t fds;                /* descriptors that the server holds for it */
-    uint32_t waiting;            /* its requests that the worker has not answered */
-    uint64_t singly_ns;          /* for which it was served so since it attached */
-    uint64_t connected_ns;       /* time since it connected */
+    struct allowance asked;         /* by the client itself */
+    struct allowance granted;       /* threads before rounding to partitions */
+    uint64_t charged[RESOURCES];    /* to its quotas */
+    uint32_t multiprocessors;       /* maximum that it may have */
+    bool partitioned;               /* a partition enforces that, not a duty cycle */
+    uint32_t fds;                   /* descriptors that the server holds for it */
+    uint32_t waiting;               /* its requests that the worker has not answered */
+    uint64_t singly_ns;             /* for which it was served so since it attached */
+    uint64_t connected_ns;          /* time since it connected */
+    const struct history_use *used; /* as its worker said last; valid for the visit */
 };
 
 struct server_view {
@@ -102,6 +104,10 @@ const char *view_device_uuid(const struct supervisor *supervisor, uint32_t index
 /* Calls visit for every client, in the order in which they connected, until it returns false. */
 void view_each_client(const struct supervisor *supervisor,
                       bool (*visit)(void *context, const struct client_view *view), void *context);
+
+/* The use and the faults since the server's start, with clients that are there counted
+ * anew. Valid until control returns to the loop. */
+const struct history *view_history(struct supervisor *supervisor);
 
 /* Fills *view. */
 void view_server(const struct supervisor *supervisor, struct server_view *view);

@@ -412,6 +412,8 @@ class Commands(WithServer):
         requests += [{"request": kind, whom: 4294967000} for kind in ("get", "kill", "status") for whom in ("client", "user", "group", "gpu")]
         requests += [{"request": "get"}, {"request": "get", "client": 1, "user": 1}, {"request": "get", "gpu": "0"},
                      {"request": "trace", "gpu": 99, "seconds": 1}, {"request": "trace", "gpu": 99, "seconds": 601},
+                     {"request": "metrics"}, {"request": "metrics", "clients": 5}, {"request": "metrics", "clients": -1},
+                     {"request": "metrics", "clients": 10001}, {"request": "metrics", "client": 5}, {"request": "status", "clients": 5},
                      {"request": "trace", "gpu": 99}, {"request": "trace", "seconds": 1}, {"request": "reload", "gpu": 0}]
         with socket.socket(socket.AF_UNIX) as peer:
             peer.settimeout(SECONDS)

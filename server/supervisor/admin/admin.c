@@ -67,7 +67,8 @@ static void serve_request(struct admin_peer *peer, const struct admin_request *r
         break;
     case ADMIN_STATUS:
     case ADMIN_CLIENTS:
-        admin_gather(peer, request->kind);
+    case ADMIN_METRICS:
+        admin_gather(peer, request);
         break;
     case ADMIN_GET:
     case ADMIN_SET:

@@ -20,7 +20,7 @@ static json_t *text_or_null(const char *from)
     return *from ? admin_json_text(from) : json_null();
 }
 
-static struct admin_json answer_new(bool ok, const char *request)
+struct admin_json admin_answer_begin(bool ok, const char *request)
 {
     struct admin_json answer = admin_json_new();
     admin_json_put(&answer, "schema_version", json_integer(ADMIN_SCHEMA_VERSION));
@@ -32,7 +32,7 @@ static struct admin_json answer_new(bool ok, const char *request)
 
 json_t *admin_answer_refusal(uint32_t error, const char *sentence)
 {
-    struct admin_json answer = answer_new(false, NULL);
+    struct admin_json answer = admin_answer_begin(false, NULL);
     admin_json_put(&answer, "error", json_string(error_name(error)));
     admin_json_put(&answer, "text", admin_json_text(sentence));
     return admin_json_finish(&answer);
@@ -40,7 +40,7 @@ json_t *admin_answer_refusal(uint32_t error, const char *sentence)
 
 json_t *admin_answer_ping(void)
 {
-    struct admin_json answer = answer_new(true, "ping");
+    struct admin_json answer = admin_answer_begin(true, "ping");
     return admin_json_finish(&answer);
 }
 
@@ -99,7 +99,7 @@ static bool add_other(void *context, const struct client_view *view)
 json_t *admin_answer_kill(const struct supervisor *supervisor, uint32_t client, bool with_worker)
 {
     struct kill_cost cost = {.client = client, .others = json_array()};
-    struct admin_json answer = answer_new(true, "kill");
+    struct admin_json answer = admin_answer_begin(true, "kill");
     view_each_client(supervisor, find_victim, &cost);
     cost.victim.number = client;
     put_identity(&answer, &cost.victim);
@@ -129,7 +129,7 @@ static bool add_of_user(void *context, const struct client_view *view)
 
 json_t *admin_answer_kill_user(const struct supervisor *supervisor, uint32_t uid)
 {
-    struct admin_json answer = answer_new(true, "kill");
+    struct admin_json answer = admin_answer_begin(true, "kill");
     struct users_clients of = {.uid = uid, .list = json_array()};
     if (of.list)
         view_each_client(supervisor, add_of_user, &of);
@@ -145,7 +145,7 @@ json_t *admin_answer_kill_user(const struct supervisor *supervisor, uint32_t uid
 
 json_t *admin_answer_reload(const struct config_view *view)
 {
-    struct admin_json answer = answer_new(true, "reload");
+    struct admin_json answer = admin_answer_begin(true, "reload");
     admin_json_put(&answer, "file", view->file ? admin_json_text(view->file) : json_null());
     admin_json_put(&answer, "profiles", json_integer((json_int_t)view->profiles));
     admin_json_put(&answer, "rules", json_integer((json_int_t)view->rules));
@@ -160,7 +160,7 @@ json_t *admin_answer_reload(const struct config_view *view)
 
 json_t *admin_answer_trace(const struct supervisor *supervisor, const struct trace *trace)
 {
-    struct admin_json answer = answer_new(true, "trace");
+    struct admin_json answer = admin_answer_begin(true, "trace");
     struct device_view view;
     json_t *clients = json_array();
     memset(&view, 0, sizeof view);
@@ -185,7 +185,7 @@ json_t *admin_answer_trace(const struct supervisor *supervisor, const struct tra
     return admin_json_finish(&answer);
 }
 
-static void put_versions(struct admin_json *answer)
+void admin_answer_put_versions(struct admin_json *answer)
 {
     char protocol[24];
     snprintf(protocol, sizeof protocol, "%d.%d", PROTO_MAJOR, PROTO_MINOR);
@@ -195,8 +195,8 @@ static void put_versions(struct admin_json *answer)
 
 json_t *admin_answer_version(void)
 {
-    struct admin_json answer = answer_new(true, "version");
-    put_versions(&answer);
+    struct admin_json answer = admin_answer_begin(true, "version");
+    admin_answer_put_versions(&answer);
     return admin_json_finish(&answer);
 }
 
@@ -372,7 +372,7 @@ static json_t *driver_json(const struct settings *settings)
     return admin_json_finish(&driver);
 }
 
-static void put_server(struct admin_json *answer, const struct supervisor *supervisor)
+void admin_answer_put_server(struct admin_json *answer, const struct supervisor *supervisor)
 {
     struct server_view view;
     memset(&view, 0, sizeof view);
@@ -392,13 +392,13 @@ static void put_server(struct admin_json *answer, const struct supervisor *super
 
 json_t *admin_answer_status(const struct supervisor *supervisor, const struct admin_usages *usages)
 {
-    struct admin_json answer = answer_new(true, "status");
-    put_versions(&answer);
+    struct admin_json answer = admin_answer_begin(true, "status");
+    admin_answer_put_versions(&answer);
     admin_json_put(&answer, "pid", json_integer(getpid()));
     admin_json_put(&answer, "driver", driver_json(supervisor_settings(supervisor)));
     /* A device has one context, which is one address space: see docs/architecture.md. */
     admin_json_put(&answer, "kernel_isolation", json_string("none"));
-    put_server(&answer, supervisor);
+    admin_answer_put_server(&answer, supervisor);
     json_t *devices = json_array();
     for (uint32_t i = 0; i < view_device_count(supervisor); i++)
         if (json_array_append_new(devices, device_json(supervisor, i, usages)) < 0)
@@ -432,7 +432,7 @@ static bool list_client(void *context, const struct client_view *view)
 
 json_t *admin_answer_clients(const struct supervisor *supervisor, const struct admin_usages *usages)
 {
-    struct admin_json answer = answer_new(true, "clients");
+    struct admin_json answer = admin_answer_begin(true, "clients");
     struct listing listing = {.usages = usages, .rows = json_array()};
     view_each_client(supervisor, list_client, &listing);
     admin_json_put(&answer, "clients", listing.rows);
@@ -451,7 +451,7 @@ static bool list_limits(void *context, const struct client_view *view)
 json_t *admin_answer_limits(const struct supervisor *supervisor,
                             const struct admin_request *request)
 {
-    struct admin_json answer = answer_new(true, admin_request_kind_name(request->kind));
+    struct admin_json answer = admin_answer_begin(true, admin_request_kind_name(request->kind));
     struct listing listing = {.request = request, .rows = json_array()};
     if (request->target == ADMIN_TARGET_GPU) {
         struct device_view view;

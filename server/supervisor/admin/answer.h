@@ -16,6 +16,7 @@
 
 #include <jansson.h>
 
+#include "server/supervisor/admin/json.h"
 #include "server/supervisor/admin/request.h"
 #include "server/supervisor/trace.h"
 #include "server/supervisor/view.h"
@@ -52,6 +53,11 @@ json_t *admin_answer_reload(const struct config_view *view);
 json_t *admin_answer_status(const struct supervisor *supervisor, const struct admin_usages *usages);
 json_t *admin_answer_clients(const struct supervisor *supervisor,
                              const struct admin_usages *usages);
+
+/* The parts that answers of several kinds have. request: NULL in a refusal. */
+struct admin_json admin_answer_begin(bool ok, const char *request);
+void admin_answer_put_versions(struct admin_json *answer);
+void admin_answer_put_server(struct admin_json *answer, const struct supervisor *supervisor);
 
 /* The row of a client, or NULL if it has none. */
 struct admin_usage *admin_answer_find_usage(const struct admin_usages *usages, uint32_t client);

@@ -7,11 +7,13 @@
 #include "common/admin_times.h"
 #include "common/messages.h"
 #include "server/supervisor/admin/answer.h"
+#include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/view.h"
 
 struct gathering {
     struct admin_work work; /* must stay first */
     enum admin_kind kind;
+    uint32_t clients_shown;
     struct admin_usages usages;
     size_t room;
 };
@@ -27,11 +29,14 @@ static void gathering_free(struct admin_work *work)
 static void gathering_answer(struct admin_work *work, struct admin_peer *peer, bool late)
 {
     struct gathering *gathering = (struct gathering *)work;
-    const struct supervisor *supervisor = work->admin->supervisor;
+    struct supervisor *supervisor = work->admin->supervisor;
     (void)late;
-    admin_peer_answer(peer, gathering->kind == ADMIN_STATUS
-                                ? admin_answer_status(supervisor, &gathering->usages)
-                                : admin_answer_clients(supervisor, &gathering->usages));
+    if (gathering->kind == ADMIN_STATUS)
+        admin_peer_answer(peer, admin_answer_status(supervisor, &gathering->usages));
+    else if (gathering->kind == ADMIN_CLIENTS)
+        admin_peer_answer(peer, admin_answer_clients(supervisor, &gathering->usages));
+    else
+        admin_peer_answer(peer, admin_metrics_answer(supervisor, gathering->clients_shown));
 }
 
 static void on_usage(void *context, uint32_t client, const struct proto_worker_usage *usage)
@@ -53,7 +58,7 @@ static bool client_collect(void *context, const struct client_view *view)
     return gathering->usages.count < gathering->room;
 }
 
-void admin_gather(struct admin_peer *peer, enum admin_kind kind)
+void admin_gather(struct admin_peer *peer, const struct admin_request *request)
 {
     struct supervisor *supervisor = peer->admin->supervisor;
     struct server_view server;
@@ -67,7 +72,8 @@ void admin_gather(struct admin_peer *peer, enum admin_kind kind)
         return;
     }
     *gathering = (struct gathering){.work = {.answer = gathering_answer, .free = gathering_free},
-                                    .kind = kind,
+                                    .kind = request->kind,
+                                    .clients_shown = request->clients_shown,
                                     .usages = {.rows = rows},
                                     .room = (size_t)server.clients + 1};
     admin_peer_work_begin(&gathering->work, peer);

@@ -16,6 +16,7 @@ static const char *const kind_names[] = {
     [ADMIN_PING] = "ping",       [ADMIN_VERSION] = "version", [ADMIN_STATUS] = "status",
     [ADMIN_CLIENTS] = "clients", [ADMIN_KILL] = "kill",       [ADMIN_GET] = "get",
     [ADMIN_SET] = "set",         [ADMIN_RELOAD] = "reload",   [ADMIN_TRACE] = "trace",
+    [ADMIN_METRICS] = "metrics",
 };
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
@@ -112,6 +113,8 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
             return may_be_about(kind, (enum admin_target)i);
     if (kind == ADMIN_TRACE)
         return strcmp(key, "seconds") == 0;
+    if (kind == ADMIN_METRICS)
+        return strcmp(key, "clients") == 0;
     if (kind == ADMIN_KILL)
         return strcmp(key, "force") == 0;
     if (kind == ADMIN_RELOAD)
@@ -475,6 +478,15 @@ static uint32_t read_reset(struct admin_request *request, json_t *root, struct e
     return 0;
 }
 
+static uint32_t read_metrics(struct admin_request *request, json_t *root, struct error *why)
+{
+    json_t *clients = json_object_get(root, "clients");
+    request->clients_shown = ADMIN_METRICS_CLIENTS;
+    if (clients && !read_number(clients, ADMIN_METRICS_CLIENTS_MAX, &request->clients_shown))
+        return error_set(why, MESSAGE(admin_metrics_clients), ADMIN_METRICS_CLIENTS_MAX);
+    return 0;
+}
+
 static uint32_t read_root(struct admin_request *request, json_t *root, struct error *why)
 {
     const char *name = json_string_value(json_object_get(root, "request"));
@@ -499,6 +511,8 @@ static uint32_t read_root(struct admin_request *request, json_t *root, struct er
         error = read_reset(request, root, why);
     if (!error && request->kind == ADMIN_TRACE)
         error = read_trace(request, root, why);
+    if (!error && request->kind == ADMIN_METRICS)
+        error = read_metrics(request, root, why);
     return error;
 }
 

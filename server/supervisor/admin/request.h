@@ -25,6 +25,9 @@
 #define ADMIN_LINE_MAX  65536 /* bytes of a request, with its newline */
 #define ADMIN_DEPTH_MAX 8     /* objects and arrays inside one another */
 
+/* Rows of clients in an answer to metrics: the default, and the most. */
+enum { ADMIN_METRICS_CLIENTS = 100, ADMIN_METRICS_CLIENTS_MAX = 10000 };
+
 enum admin_kind {
     ADMIN_PING,
     ADMIN_VERSION,
@@ -34,7 +37,8 @@ enum admin_kind {
     ADMIN_GET,
     ADMIN_SET,
     ADMIN_RELOAD,
-    ADMIN_TRACE
+    ADMIN_TRACE,
+    ADMIN_METRICS
 };
 
 /* The kind of object that a request is about. */
@@ -60,12 +64,13 @@ struct admin_request {
     struct total_change total; /* set: new limits of the user's or the group's total */
     struct schedule schedule;  /* set, of a GPU: new parts of its schedule */
     unsigned parts;            /* set, of a GPU: these parts, as bits of enum schedule_part */
-    unsigned back;         /* set, of a GPU: of these, those that go back to the configuration's */
-    json_t *values;        /* set, of a GPU or a total: its values, as they were written */
-    bool save;             /* set: they are kept over restarts */
-    bool reset;            /* reload: what administrators have set goes back, too */
-    uint32_t gpu;          /* trace: the GPU's index */
-    uint32_t milliseconds; /* trace: 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
+    unsigned back;          /* set, of a GPU: of these, those that go back to the configuration's */
+    json_t *values;         /* set, of a GPU or a total: its values, as they were written */
+    bool save;              /* set: they are kept over restarts */
+    bool reset;             /* reload: what administrators have set goes back, too */
+    uint32_t gpu;           /* trace: the GPU's index */
+    uint32_t clients_shown; /* metrics: at most so many have rows of their own */
+    uint32_t milliseconds;  /* trace: 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
 };
 
 /* The name of a kind in requests: "ping", "version", ... The string is static. */

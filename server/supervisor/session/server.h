@@ -23,6 +23,7 @@
 #include "server/supervisor/keep/keeper.h"
 #include "server/supervisor/loop/send_queue.h"
 #include "server/supervisor/account/fd_budget.h"
+#include "server/supervisor/account/history.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/session/own_request.h"
 #include "server/supervisor/session/owned/pinned_pool.h"
@@ -62,6 +63,7 @@ struct server {
     struct total_overrides total_overrides;
     struct own_requests own_requests;
     struct offenders offenders;
+    struct history history; /* what administrators watch */
     struct image_cache cache;
     struct closer *closer; /* of descriptors that clients have sent */
     struct job_pool jobs;

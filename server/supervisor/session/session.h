@@ -41,6 +41,7 @@
 #include "server/supervisor/account/admission.h"
 #include "server/supervisor/account/client_accounts.h"
 #include "server/supervisor/account/heap.h"
+#include "server/supervisor/account/history.h"
 #include "server/supervisor/client/identity.h"
 #include "server/supervisor/client/objects.h"
 #include "server/supervisor/loop/job.h"
@@ -134,7 +135,8 @@ struct session {
         uint32_t beside_left; /* likewise, as well as others that left without running alone */
         uint64_t beside_left_at; /* CLOCK_MONOTONIC: the latest of these was settled */
     } blame;
-    uint64_t singly_before; /* device_singly_ns when it attached */
+    uint64_t singly_before;  /* device_singly_ns when it attached */
+    struct history_use used; /* as a worker said last */
     struct lost_copies lost_copies;
     bool refused; /* attaching was, and the server has counted that */
 

@@ -47,6 +47,7 @@ struct supervisor {
     struct settings settings;
     struct client_view clients[CLIENTS_MAX];
     uint32_t client_count;
+    struct history history;
     uint32_t killed, kills;
     unsigned reloads;
     bool reset;  /* the latest reload was one */
@@ -148,9 +149,18 @@ void view_device(const struct supervisor *self, uint32_t index, struct device_vi
 void view_each_client(const struct supervisor *self,
                       bool (*visit)(void *, const struct client_view *), void *context)
 {
-    for (uint32_t i = 0; i < self->client_count; i++)
-        if (!visit(context, &self->clients[i]))
+    static const struct history_use unused;
+    for (uint32_t i = 0; i < self->client_count; i++) {
+        struct client_view view = self->clients[i];
+        view.used = &unused;
+        if (!visit(context, &view))
             return;
+    }
+}
+
+const struct history *view_history(struct supervisor *self)
+{
+    return &self->history;
 }
 
 void view_server(const struct supervisor *self, struct server_view *totals)

@@ -166,6 +166,7 @@ void session_attach_release(struct session *session)
     }
     destroy_shared(session);
     session_own_request_end(session);
+    history_leave(&session->server->history, session->device->index, session->uid, &session->used);
     session->device = NULL;
 }
 

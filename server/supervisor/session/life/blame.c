@@ -95,6 +95,7 @@ static void find_guilty(struct server *server, struct device *device, struct ses
     log_error(MESSAGE_TEXT(log_guilty), device->index, session->number, session->name,
               (int)session->pid, session->uid, device->trouble, kernels);
     offenders_note(&server->offenders, session->uid, clock_now());
+    history_lose(&server->history, device->index, session->uid, device->loss, device->ended_at);
     absolve_all(server, device);
     session_fail(session, device->loss, MESSAGE_TEXT(session_guilty), device->trouble, kernels);
 }
@@ -239,6 +240,8 @@ void session_blame_find(struct server *server, struct device *device)
             say_lost_by(session, authored ? PROTO_LOST_BY_ANOTHER : PROTO_LOST_BY_NOBODY);
     if (authored)
         find_among(server, device, crash);
+    /* Unless an author was found. */
+    history_lose(&server->history, device->index, HISTORY_NOBODY, device->loss, device->ended_at);
     LIST_FOR_EACH (session, &server->session_list, link)
         if (session->device == device) {
             session->blame.asked = false;

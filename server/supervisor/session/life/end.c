@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -100,8 +101,12 @@ static void detach_done(struct session *session, bool lost)
 static void detach_answered(void *context, const struct worker_answer *answer)
 {
     struct session *session = context;
-    if (answer->outcome == WORKER_ANSWERED)
-        log_usage(session, answer->message->body);
+    if (answer->outcome == WORKER_ANSWERED) {
+        struct proto_worker_usage used;
+        memcpy(&used, answer->message->body, sizeof used);
+        log_usage(session, &used);
+        history_use_read(&session->used, &used);
+    }
     detach_done(session, answer->outcome == WORKER_LOST);
 }
 
