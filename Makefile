@@ -65,7 +65,7 @@ MACHINES       := x86_64 aarch64
 MACHINE        := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 SOFTGPU_SRC    := $(filter-out $(foreach machine,$(filter-out $(MACHINE),$(MACHINES)),%_$(machine).c),$(wildcard server/softgpu/*.c server/softgpu/*/*.c))
 CLIENT_SRC     := $(wildcard client/*.c client/session/*.c client/engine/*.c)
-TOOL_MAINS     := client/tools/gpushare.c client/tools/gpusharectl.c client/tools/softgpu.c
+TOOL_MAINS     := client/tools/gpushare.c client/tools/gpusharectl.c client/tools/softgpu.c client/tools/exporter/gpushare_exporter.c
 TOOLS_SRC      := $(filter-out $(TOOL_MAINS),$(wildcard client/tools/*.c client/tools/*/*.c))
 SUPPORT_SRC    := $(wildcard tests/support/*.c)
 

@@ -23,6 +23,32 @@
       "--device: \"%s\" is not the number of a device") \
     X(tool_warning, SUCCESS, \
       "warning: %s") \
+    X(exporter_mode, INVALID_VALUE, \
+      "one of --listen, --textfile and --once is needed, and no two of them") \
+    X(exporter_interval, INVALID_VALUE, \
+      "--interval: \"%s\" is no time from 1s to 1h, such as 15s (units: %s)") \
+    X(exporter_interval_alone, INVALID_VALUE, \
+      "--interval belongs to --textfile") \
+    X(exporter_clients, INVALID_VALUE, \
+      "--max-clients: \"%s\" is no number from 0 to %d") \
+    X(exporter_textfile, INVALID_VALUE, \
+      "--textfile: \"%s\" looks like an option: write ./ before a path that begins so") \
+    X(exporter_address, INVALID_VALUE, \
+      "--listen: \"%s\" is no ADDRESS:PORT, such as 127.0.0.1:9408 or [::1]:9408") \
+    X(exporter_address_unknown, INVALID_VALUE, \
+      "--listen: %s: %s") \
+    X(exporter_listen, SERVER_RESOURCES, \
+      "%s can't be listened on: choose an address of this machine, and a port that no other program has") \
+    X(exporter_file, SERVER_RESOURCES, \
+      "%s can't be written: %s: see that its folder exists and that this user may write there") \
+    X(exporter_http, SUCCESS, \
+      "HTTP: %s") \
+    X(log_exporter_ready, SUCCESS, \
+      "metrics are at http://%s/metrics") \
+    X(log_exporter_lost, SUCCESS, \
+      "the server does not answer, so gpushare_up is 0: %s") \
+    X(log_exporter_found, SUCCESS, \
+      "the server behind %s answers") \
     X(tool_output, SUCCESS, \
       "the output can't be written: %s") \
     X(ctl_command_missing, INVALID_VALUE, \

@@ -30,7 +30,7 @@ for set_name in "$@"; do
     # an example writes PNG. libc6-dev is named because gcc only recommends it.
     build)
         wanted="$wanted binutils gcc g++ libc6-dev make pkg-config procps python3 spin systemd
-            libcmocka-dev libjansson-dev libuv1-dev libyaml-dev liblz4-dev libzstd-dev libpng-dev zlib1g-dev" ;;
+            libcmocka-dev libjansson-dev libmicrohttpd-dev libuv1-dev libyaml-dev liblz4-dev libzstd-dev libpng-dev zlib1g-dev" ;;
     # libclang-rt carries clang's sanitizer runtimes, which clang only recommends.
     clang) wanted="$wanted clang libclang-rt-dev" ;;
     # The cross compiler shows that everything compiles for aarch64; it links nothing.
@@ -45,7 +45,7 @@ if ! command -v dpkg-query >/dev/null; then
     for tool in gcc g++ objcopy pkg-config python3 spin; do
         command -v $tool >/dev/null || absent="$absent $tool"
     done
-    for module in libuv jansson yaml-0.1 libzstd liblz4 cmocka libpng zlib; do
+    for module in libuv jansson yaml-0.1 libzstd liblz4 libmicrohttpd cmocka libpng zlib; do
         pkg-config --exists $module 2>/dev/null || absent="$absent $module"
     done
     [ -n "$absent" ] || exit 0

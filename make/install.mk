@@ -30,22 +30,23 @@ EXAMPLE_FILES := $(EXAMPLES_INSTALLED:%=%.c) example.h $(EXAMPLE_KERNELS)
 # to a test is plain text, because no test is installed.
 DOC_PAGES := $(notdir $(wildcard docs/*.md))
 DOC_LINKS := -e 's|](\.\./examples/|](examples/|g' -e 's|\[\([^]]*\)\](\.\./tests/[^)]*)|\1|g'
-DOC_FILES := docs/gpushared.yaml schemas/gpushared-config.schema.json systemd/gpushared.env
+DOC_FILES := docs/gpushared.yaml schemas/gpushared-config.schema.json systemd/gpushared.env systemd/gpushare-exporter.env
 DOC_PICTURES := $(wildcard docs/pictures/*.svg)
+MONITORING_FILES := $(wildcard docs/monitoring/*)
 SCHEMA_FILES := $(wildcard schemas/*.schema.json)
-UNITS := gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service
-INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(BINDIR)/softgpu $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
+UNITS := gpushare-exporter.service gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service
+INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(BINDIR)/softgpu $(BINDIR)/gpushare-exporter $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
     $(INCLUDEDIR)/gpushare.h $(INCLUDEDIR)/gpushare_error.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
     $(CUDA_LIBRARIES:%=$(CUDADIR)/%) \
     $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf \
     $(EXAMPLE_FILES:%=$(DOCDIR)/examples/%) \
-    $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES)) $(DOC_PAGES)) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
+    $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES)) $(DOC_PAGES)) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(MONITORING_FILES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
 
 .PHONY: install uninstall
 install: all ## install below PREFIX (default /usr/local); DESTDIR is put before every path
 	$(INSTALL) -d $(sort $(addprefix $(DESTDIR),$(dir $(INSTALLED))))
-	$(INSTALL) -m 0755 $(BUILD)/bin/gpushared $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(BUILD)/bin/softgpu $(DESTDIR)$(BINDIR)/
+	$(INSTALL) -m 0755 $(BUILD)/bin/gpushared $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(BUILD)/bin/softgpu $(BUILD)/bin/gpushare-exporter $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 0755 $(BUILD)/libexec/gpushare-worker $(DESTDIR)$(LIBEXECDIR)/
 	$(INSTALL) -m 0755 systemd/gpushare-devices.sh $(DESTDIR)$(LIBEXECDIR)/gpushare-devices
 	$(INSTALL) -m 0644 $(BUILD)/lib/$(CLIENT_SO).0 $(DESTDIR)$(LIBDIR)/$(CLIENT_REAL)
@@ -60,6 +61,7 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	for page in $(DOC_PAGES); do \
 	    sed $(DOC_LINKS) docs/$$page >$(DESTDIR)$(DOCDIR)/$$page && chmod 0644 $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
 	$(INSTALL) -m 0644 $(DOC_PICTURES) $(DESTDIR)$(DOCDIR)/pictures/
+	$(INSTALL) -m 0644 $(MONITORING_FILES) $(DESTDIR)$(DOCDIR)/monitoring/
 	$(INSTALL) -m 0644 $(SCHEMA_FILES) $(DESTDIR)$(DOCDIR)/schemas/
 	for example in $(EXAMPLES_INSTALLED); do \
 	    sed -e 's|"examples/example.h"|"example.h"|' -e 's|"examples/kernels/|"|' examples/$$example.c \

@@ -9,6 +9,9 @@ $(BUILD)/libexec/gpushare-worker: $(call obj,server/worker/main.c) $(A)/libworke
 $(BUILD)/bin/gpusharectl: $(call obj,client/tools/gpusharectl.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 $(BUILD)/bin/gpushare: $(call obj,client/tools/gpushare.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 $(BUILD)/bin/softgpu: $(call obj,client/tools/softgpu.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
+# The one program that speaks HTTP; no other one is linked with the library for it.
+$(BUILD)/bin/gpushare-exporter: PROGRAM_LIBS += -lmicrohttpd
+$(BUILD)/bin/gpushare-exporter: $(call obj,client/tools/exporter/gpushare_exporter.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 $(BUILD)/bin/%:
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
@@ -44,7 +47,7 @@ $(BUILD)/lib/softgpu/libcuda.so.1: $(A)/libsoftgpu.a $(A)/libcommon.a $(BUILD)/g
 	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(BUILD)/generated/softgpu.map -Wl,--no-undefined-version \
 	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -o $@ -Wl,--whole-archive $(A)/libsoftgpu.a -Wl,--no-whole-archive $(A)/libcommon.a -lzstd -llz4 -lm -ldl
 
-ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(BUILD)/bin/softgpu \
+ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(BUILD)/bin/softgpu $(BUILD)/bin/gpushare-exporter \
        $(BUILD)/lib/libgpushare-client.so.0 $(BUILD)/lib/libgpushare-client.a $(BUILD)/lib/softgpu/libcuda.so.1
 
 # ---- the CUDA runtime

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -96,7 +97,22 @@ static json_t *refuse_connection(int error, const char *path)
     }
 }
 
-__attribute__((nonnull)) static int connect_to(const char *path, json_t **problem)
+/* A server that accepts no connections any more has a queue that is full, in which connect() would
+ * wait for ever. */
+static void limit_sending(int fd, int64_t milliseconds)
+{
+    struct timeval limit = {.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+static int64_t limit_of(const struct admin_client_wait *wait)
+{
+    int64_t milliseconds = ADMIN_CLIENT_SECONDS * 1000 + (int64_t)(wait->seconds * 1e3);
+    return max(milliseconds, INT64_C(1));
+}
+
+__attribute__((nonnull)) static int
+connect_to(const char *path, const struct admin_client_wait *wait, json_t **problem)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int error = ENAMETOOLONG;
@@ -104,6 +120,8 @@ __attribute__((nonnull)) static int connect_to(const char *path, json_t **proble
     if (strlen(path) < sizeof address.sun_path) {
         strcpy(address.sun_path, path);
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd >= 0)
+            limit_sending(fd, limit_of(wait));
         if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
             return fd;
         error = errno;
@@ -185,7 +203,7 @@ static int await_answer(int fd, int64_t *end, int *enough)
 /* Reads one line into *line (malloc'ed, without the newline). 0 or a negative errno. */
 static int read_line(int fd, struct admin_client_wait *wait, char **line, size_t *length)
 {
-    int64_t end = now_ms() + ADMIN_CLIENT_SECONDS * 1000 + (int64_t)(wait->seconds * 1e3);
+    int64_t end = now_ms() + limit_of(wait);
     size_t used = 0, room = 0;
     int enough = wait->enough;
     *line = NULL;
@@ -247,7 +265,7 @@ enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **
     if (!wait)
         wait = &short_wait;
     wait->fd = -1;
-    int fd = connect_to(path, answer);
+    int fd = connect_to(path, wait, answer);
     if (fd < 0)
         return ADMIN_NO_SERVER;
     *answer = exchange_lines(fd, path, request, wait);

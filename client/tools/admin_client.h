@@ -29,7 +29,7 @@ enum admin_outcome {
 
 /* How to wait for an answer that takes long. */
 struct admin_client_wait {
-    double seconds; /* seconds to wait in addition to ADMIN_CLIENT_SECONDS */
+    double seconds; /* seconds to wait in addition to ADMIN_CLIENT_SECONDS; negative: less */
     /* A descriptor, or -1. Once it is readable, the server is asked to come to an end, by
      * closing the sending side. The descriptor is not read here. */
     int enough;

@@ -70,6 +70,8 @@ static const struct {
      "               record what runs on a GPU in FILE, which ui.perfetto.dev opens, for\n"
      "               --seconds N (0.001 to 600, default: 5) on --gpu N (default: 0); Ctrl-C\n"
      "               ends the recording early (for the same users as set)\n"},
+    {"metrics", "  metrics      print what monitoring reads, once, in Prometheus's text format;\n"
+                "               gpushare-exporter serves it\n"},
     {"help",
      "  help [COMMAND]\n"
      "               print what a command does, or this text; COMMAND --help does so too\n"},

@@ -16,6 +16,7 @@
 #include "client/tools/brief.h"
 #include "client/tools/change.h"
 #include "client/tools/command.h"
+#include "client/tools/metrics/metrics.h"
 #include "client/tools/sample.h"
 #include "client/tools/show.h"
 #include "client/tools/table.h"
@@ -130,7 +131,8 @@ static int check_command(struct options *options, int count, char **words)
         return report_usage(MESSAGE_TEXT(ctl_wide_option));
     if (is_command(words[0], "trace") && !options->trace.file)
         return report_usage(MESSAGE_TEXT(ctl_trace_file));
-    options->request = json_pack("{s:s}", "request", words[0]);
+    options->request = is_command(words[0], "metrics") ? metrics_request(METRICS_CLIENTS)
+                                                       : json_pack("{s:s}", "request", words[0]);
     if (options->force)
         json_object_set_new(options->request, "force", json_true());
     if (options->reset)
@@ -313,6 +315,8 @@ static void print_answer(const struct options *options, json_t *answer)
                version ? version : "-", protocol ? protocol : "-");
     else if (is_command(options->command, "get") || is_command(options->command, "set"))
         print_limits(options, answer, look);
+    else if (is_command(options->command, "metrics"))
+        metrics_write(stdout, EXPOSITION_TEXT, answer, NULL);
     else if (is_command(options->command, "kill"))
         show_kill(stdout, answer);
     else if (is_command(options->command, "reload"))

@@ -83,13 +83,14 @@ cp examples/kernels/vector-add.ptx "$TMPDIR/" || exit 1
 install install DESTDIR="$root" PREFIX=/usr
 cd "$TMPDIR" || exit 1
 grep "systemd does not read" "$TMPDIR/install.log" && fail "install takes systemd's own folder for another"
-for file in bin/gpushared bin/gpusharectl bin/gpushare libexec/gpushare-worker libexec/gpushare-devices; do
+for file in bin/gpushared bin/gpusharectl bin/gpushare bin/gpushare-exporter libexec/gpushare-worker libexec/gpushare-devices; do
     [ -x "root/usr/$file" ] || fail "no program $file"
 done
 for file in lib/gpushare/softgpu/libcuda.so.1 lib/gpushare/libcuda.so.1 lib/gpushare/libcudart.so.12 \
     lib/gpushare/libcudart.so.13 lib/gpushare/libgpushare-audit.so lib/systemd/system/gpushared.service \
     lib/systemd/system/gpushared.socket lib/systemd/system/gpushared-admin.socket \
-    lib/systemd/system/gpushare-devices.service share/doc/gpushare/gpushared.env \
+    lib/systemd/system/gpushare-devices.service lib/systemd/system/gpushare-exporter.service share/doc/gpushare/gpushare-exporter.env \
+    share/doc/gpushare/monitoring/alerts.yaml share/doc/gpushare/gpushared.env \
     lib/sysusers.d/gpushare.conf lib/libgpushare-client.a lib/libgpushare-client.so \
     share/doc/gpushare/gpushared.yaml share/doc/gpushare/gpushared-config.schema.json; do
     [ -s "root/usr/$file" ] || fail "no file $file"

@@ -37,7 +37,8 @@ SOFTGPU = os.path.join(BUILD, "lib/softgpu/libcuda.so.1")
 LIBRARY = os.path.join(BUILD, "lib/libgpushare-client.so.0")
 HEADER = os.path.join(ROOT, "client/gpushare.h")
 ERROR_HEADER = os.path.join(ROOT, "client/gpushare_error.h")
-PROGRAMS = {"gpushared": GPUSHARED, "gpushare": GPUSHARE, "gpusharectl": GPUSHARECTL, "gpushare-worker": WORKER}
+EXPORTER = os.path.join(BUILD, "bin/gpushare-exporter")
+PROGRAMS = {"gpushared": GPUSHARED, "gpushare": GPUSHARE, "gpusharectl": GPUSHARECTL, "gpushare-worker": WORKER, "gpushare-exporter": EXPORTER}
 BINARIES = {**PROGRAMS, "libgpushare-client": LIBRARY, "softgpu": SOFTGPU}
 
 
@@ -69,7 +70,7 @@ def differences(recorded, found):
 
 # ---- programs ------------------------------------------------------------------------
 # Arguments with which a program exits with status 0, whatever valid options stand before them.
-DOES_WELL = {"gpushared": ["--help"], "gpushare": ["--help"], "gpusharectl": ["--help"], "gpushare-worker": ["--driver", SOFTGPU, "--list"]}
+DOES_WELL = {"gpushared": ["--help"], "gpushare": ["--help"], "gpusharectl": ["--help"], "gpushare-exporter": ["--help"], "gpushare-worker": ["--driver", SOFTGPU, "--list"]}
 
 
 def takes(program, *words):
@@ -353,7 +354,7 @@ def live_answers():
                               ["get", "group", gid], ["get", "gpu", "0"], ["kill", "4294967295"], ["set", "gpu", "0", "lease=1ns"],
                               ["set", number, "threads.limit=40%", "memory.limit=16M"], ["set", "user", uid, "total.memory=512M"],
                               ["set", "group", gid, "total.host_memory=32M"], ["set", "gpu", "0", "mode=fair"],
-                              ["reload"], ["get", "user", uid], ["get", "gpu", "0"], ["status"],
+                              ["reload"], ["metrics"], ["get", "user", uid], ["get", "gpu", "0"], ["status"],
                               ["trace", "-o", server.file("trace.json"), "--seconds", "0.05"]):
                     kind = " ".join(word for word in words[:2] if word.isalpha())
                     answer = ctl(*words)

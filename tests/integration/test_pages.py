@@ -241,7 +241,7 @@ class Gpusharectl(Case):
                 self.assertIn("--admin-uid", done.stderr, name)
                 done = run(*command[:3], *("get", number), user=STRANGER + 1, group=STRANGER, extra_groups=[])
                 self.assertEqual(done.returncode, 0, "the client must still be attached")
-        self.assertEqual((looks, rest), ({"ping", "status", "clients", "get", "version"}, {"set", "kill", "reload", "trace"}))
+        self.assertEqual((looks, rest), ({"ping", "status", "clients", "get", "version", "metrics"}, {"set", "kill", "reload", "trace"}))
         for command in (("set", number, "priority=1"), ("reload",), ("kill", number)):
             done = run(tool, "--socket", server.admin, *command, user=STRANGER + 1, group=STRANGER, extra_groups=[])
             # This server has no configuration file, and tells only a user who may reload.

@@ -20,8 +20,8 @@ fail() {
 }
 
 # A binary that exists, since verify looks for ExecStart=.
-for unit in gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service; do
-    sed -e 's|@BINDIR@/gpushared|/bin/true|' -e 's|@LIBEXECDIR@/gpushare-devices|/bin/true|' "systemd/$unit.in" >"$units/$unit"
+for unit in gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service gpushare-exporter.service; do
+    sed -e 's|@BINDIR@/gpushare-exporter|/bin/true|' -e 's|@BINDIR@/gpushared|/bin/true|' -e 's|@LIBEXECDIR@/gpushare-devices|/bin/true|' "systemd/$unit.in" >"$units/$unit"
 done
 grep -n '@[A-Z]*@' "$units"/* && fail "a variable that make install does not fill in"
 
@@ -30,7 +30,7 @@ grep -n '@[A-Z]*@' "$units"/* && fail "a variable that make install does not fil
 unset SYSTEMD_LOG_LEVEL SYSTEMD_LOG_TARGET
 verify() {
     (cd "$1" && systemd-analyze verify --man=no --recursive-errors=one \
-        ./gpushared.service ./gpushared.socket ./gpushared-admin.socket ./gpushare-devices.service) 2>&1
+        ./gpushared.service ./gpushared.socket ./gpushared-admin.socket ./gpushare-devices.service ./gpushare-exporter.service) 2>&1
 }
 output=$(verify "$units") || fail "systemd-analyze verify: exit status $?"
 [ -z "$output" ] || fail "systemd-analyze verify says: $output"
@@ -45,6 +45,10 @@ sed -i 's/^LimitNOFILE=/LimitNOFILES=/' "$TMPDIR/broken/gpushared.service"
 threshold=20
 (cd "$units" && systemd-analyze security --offline=true --threshold=$threshold ./gpushared.service) \
     >"$TMPDIR/security" 2>&1 || fail "exposure above $threshold tenths: $(tail -1 "$TMPDIR/security")"
+
+# The exporter needs less than the server.
+(cd "$units" && systemd-analyze security --offline=true --threshold=16 ./gpushare-exporter.service) \
+    >"$TMPDIR/exporter" 2>&1 || fail "exposure of the exporter above 16 tenths: $(tail -1 "$TMPDIR/exporter")"
 
 # has UNIT LINE: the line stands in the unit exactly once.
 has() {
@@ -68,6 +72,14 @@ has gpushared.service EnvironmentFile=-/etc/default/gpushared
 has gpushared.service Wants=gpushare-devices.service
 has gpushared.service Nice=-10
 has gpushare-devices.service Type=oneshot
+# Nothing is served until somebody says where, and the exporter is a stranger but for the socket's group.
+has gpushare-exporter.service ConditionPathExists=/etc/default/gpushare-exporter
+has gpushare-exporter.service EnvironmentFile=/etc/default/gpushare-exporter
+has gpushare-exporter.service 'ExecStart=/bin/true $GPUSHARE_EXPORTER_OPTIONS'
+has gpushare-exporter.service DynamicUser=yes
+has gpushare-exporter.service SupplementaryGroups=gpushare
+has gpushare-exporter.service CapabilityBoundingSet=
+has gpushare-exporter.service MemoryDenyWriteExecute=yes
 # The driver's needs that hardening would take away: the exposure level rewards its loss.
 for device in char-nvidia char-nvidia-frontend char-nvidiactl char-nvidia-uvm char-nvidia-caps; do
     has gpushared.service "DeviceAllow=$device rw"

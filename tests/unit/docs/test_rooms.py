@@ -64,7 +64,10 @@ MAY_INCLUDE = {
     "client/cuda/loader": (),
     "client/tools/trace": COMMON + ("client", "client/session"),
     "client/tools/explain": COMMON,
-    "client/tools": COMMON + ("client", "client/session", "client/engine", "client/tools/trace", "client/tools/explain"),
+    "client/tools/metrics": COMMON,
+    "client/tools": COMMON + ("client", "client/session", "client/engine", "client/tools/trace", "client/tools/explain",
+                              "client/tools/metrics"),
+    "client/tools/exporter": COMMON + ("client/tools", "client/tools/metrics"),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
 FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/units.h", "common/util.h")

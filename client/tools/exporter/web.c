@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/tools/exporter/web.h"
+
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <microhttpd.h>
+
+#include "common/log.h"
+#include "common/messages.h"
+#include "common/printable.h"
+
+/* Prometheus keeps one connection. More is somebody's mistake, or worse. */
+#define CONNECTIONS_MAX 32u
+/* A peer that sends its request slower, or takes no answer, is dropped. */
+#define SILENCE_SECONDS 10u
+
+#define PORT_TEXT    8
+#define ADDRESS_TEXT 256
+
+/* ---- answers ---- */
+
+static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned status,
+                                 const char *text)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT);
+    if (!response)
+        return MHD_NO;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; charset=utf-8");
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    enum MHD_Result result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum exposition_form wanted_form(struct MHD_Connection *connection)
+{
+    const char *accept =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+    return accept && strcasestr(accept, "application/openmetrics-text") ? EXPOSITION_OPENMETRICS
+                                                                        : EXPOSITION_TEXT;
+}
+
+/* A server that does not answer is something to be told, and no error of this program: the status
+ * is 200, and gpushare_up is 0. */
+static enum MHD_Result send_metrics(struct web *web, struct MHD_Connection *connection)
+{
+    enum exposition_form form = wanted_form(connection);
+    size_t length = 0;
+    scrape_ask(web->scrape);
+    char *text = scrape_text(web->scrape, form, &length);
+    if (!text)
+        return send_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory is left\n");
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
+    if (!response) {
+        free(text);
+        return MHD_NO;
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, exposition_media_type(form));
+    MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT);
+    enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_OK, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Called once with the headers, which is when an answer that reads no body is given. */
+static enum MHD_Result serve(void *context, struct MHD_Connection *connection, const char *url,
+                             const char *method, const char *version, const char *body,
+                             size_t *body_bytes, void **own)
+{
+    (void)version;
+    (void)body;
+    (void)body_bytes;
+    (void)own;
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+        return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "metrics can be read only\n");
+    if (strcmp(url, "/metrics") == 0)
+        return send_metrics(context, connection);
+    if (strcmp(url, "/") == 0)
+        return send_text(connection, MHD_HTTP_OK, "gpushare-exporter: see /metrics\n");
+    return send_text(connection, MHD_HTTP_NOT_FOUND, "there is /metrics, and nothing else\n");
+}
+
+/* ---- life ---- */
+
+static void log_library(void *context, const char *format, va_list arguments)
+{
+    char text[400];
+    (void)context;
+    vsnprintf(text, sizeof text, format, arguments);
+    text[strcspn(text, "\n")] = '\0';
+    printable_replace(text);
+    log_warning(MESSAGE_TEXT(exporter_http), text);
+}
+
+/* Takes an address apart. The brackets of an IPv6 address keep its colons from the port's. */
+static bool split_address(const char *address, char host[ADDRESS_TEXT], char port[PORT_TEXT])
+{
+    const char *colon = strrchr(address, ':');
+    if (!colon || colon == address || !colon[1] || strlen(colon + 1) >= PORT_TEXT)
+        return false;
+    size_t length = (size_t)(colon - address);
+    bool brackets = address[0] == '[' && length > 2 && colon[-1] == ']';
+    if (brackets) {
+        address++;
+        length -= 2;
+    }
+    if (length >= ADDRESS_TEXT || (!brackets && memchr(address, ':', length)))
+        return false;
+    snprintf(host, ADDRESS_TEXT, "%.*s", (int)length, address);
+    snprintf(port, PORT_TEXT, "%s", colon + 1);
+    return strspn(port, "0123456789") == strlen(port) && strtoul(port, NULL, 10) <= 65535;
+}
+
+static struct MHD_Daemon *start(struct web *web, const struct addrinfo *at)
+{
+    unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ERROR_LOG;
+    if (at->ai_family == AF_INET6)
+        flags |= MHD_USE_IPv6;
+    return MHD_start_daemon(flags, 0, NULL, NULL, serve, web, MHD_OPTION_EXTERNAL_LOGGER,
+                            log_library, NULL, MHD_OPTION_SOCK_ADDR, at->ai_addr,
+                            MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_CONNECTION_LIMIT,
+                            CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_SECONDS,
+                            MHD_OPTION_END);
+}
+
+static void say_ready(const struct web *web, const char *address)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(web->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    char where[ADDRESS_TEXT + PORT_TEXT];
+    snprintf(where, sizeof where, "%.*s:%u", (int)(strrchr(address, ':') - address), address,
+             info ? info->port : 0);
+    log_notice(MESSAGE_TEXT(log_exporter_ready), where);
+}
+
+uint32_t web_open(struct web *web, const char *address, struct scrape *scrape, struct error *why)
+{
+    char host[ADDRESS_TEXT], port[PORT_TEXT];
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found;
+    *web = (struct web){.scrape = scrape};
+    if (!split_address(address, host, port))
+        return error_set(why, MESSAGE(exporter_address), address);
+    int result = getaddrinfo(host, port, &hints, &found);
+    if (result)
+        return error_set(why, MESSAGE(exporter_address_unknown), address, gai_strerror(result));
+    web->daemon = start(web, found);
+    freeaddrinfo(found);
+    if (!web->daemon)
+        return error_set(why, MESSAGE(exporter_listen), address);
+    say_ready(web, address);
+    return 0;
+}
+
+void web_close(struct web *web)
+{
+    MHD_stop_daemon(web->daemon);
+    web->daemon = NULL;
+}

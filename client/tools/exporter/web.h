@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * web: serves metrics over HTTP, by libmicrohttpd. One thread of the library's serves all
+ * connections, one question at a time.
+ */
+#ifndef GPUSHARE_CLIENT_TOOLS_EXPORTER_WEB_H
+#define GPUSHARE_CLIENT_TOOLS_EXPORTER_WEB_H
+
+#include <stdint.h>
+
+#include "client/tools/exporter/scrape.h"
+#include "common/error.h"
+
+struct MHD_Daemon;
+
+struct web {
+    struct MHD_Daemon *daemon;
+    struct scrape *scrape; /* the thread's from web_open until web_close */
+};
+
+/* Listens on "ADDRESS:PORT" or "[ADDRESS]:PORT"; port 0: one that is free. The log says where. The
+ * calling thread's signals should be blocked, since the new thread has its mask. Returns 0, or an
+ * error number with a sentence in *why. */
+uint32_t web_open(struct web *web, const char *address, struct scrape *scrape, struct error *why);
+
+/* Ends connections and the thread. */
+void web_close(struct web *web);
+
+#endif

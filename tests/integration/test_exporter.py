@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""gpushare-exporter and `gpusharectl metrics` against a server: what is exported, who may ask, and what happens when the
+server is away."""
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import json_check  # noqa: E402
+from exposition import Exposition  # noqa: E402
+from private_server import BUILD, ENV, FOR_OTHER_USERS, SECONDS, Server, run  # noqa: E402
+from raw_client import RawClient  # noqa: E402
+
+EXPORTER = os.path.join(BUILD, "bin/gpushare-exporter")
+STRAY = os.path.join(BUILD, "examples/stray")
+STRANGER = 4712
+UID = str(os.getuid())
+
+
+class Exporter:
+    """A running exporter. get() asks it over HTTP."""
+
+    def __init__(self, socket_path, *options):
+        self.process = subprocess.Popen([EXPORTER, "--listen", "127.0.0.1:0", "--socket", socket_path, *options],
+                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENV)
+        self.lines = []
+        found = None
+        while not found:
+            self.lines.append(self.process.stderr.readline())
+            assert self.lines[-1], "it has ended: " + "".join(self.lines)
+            found = re.search(r"http://127\.0\.0\.1:(\d+)/metrics", self.lines[-1])
+        self.port = int(found.group(1))
+
+    def ask(self, method="GET", path="/metrics", body=None, **headers):
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)) as connection:
+            connection.request(method, path, body=body, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read().decode()
+
+    def get(self):
+        status, _, text = self.ask()
+        assert status == 200, text
+        return Exposition(text)
+
+    def await_up(self, up):
+        """Answers are kept for a second, so the wait is for the next question."""
+        end = time.monotonic() + SECONDS
+        while (now := self.get()).one("gpushare_up") != up:
+            assert time.monotonic() < end, f"gpushare_up is not {up}"
+            time.sleep(0.05)
+        return now
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        rest = self.process.stderr.read()
+        self.process.stderr.close()
+        status = self.process.wait(SECONDS)
+        assert status == 0, f"exit status {status}: {rest}"
+
+
+class Case(unittest.TestCase):
+    def served(self, *options, **env):
+        server = Server(*options, env=env)
+        self.addCleanup(server.stop_well)
+        return server
+
+    def attached(self, server, **values):
+        client = RawClient(server.client)
+        self.addCleanup(client.close)
+        return client.attach(**values)
+
+    def once(self, server, *options):
+        done = run(EXPORTER, "--once", "--socket", server.admin, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return Exposition(done.stdout)
+
+    def answer(self, server):
+        done = server.ctl("--json", "metrics")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answer = json.loads(done.stdout)
+        json_check.check("admin-metrics", answer)
+        return answer
+
+
+class Content(Case):
+    def test_work_is_counted_for_client_user_and_gpu(self):
+        server = self.served()
+        with server.work("trainer", 200, 0.3) as work:
+            work.go()
+            row = work.row()
+            answer, seen = self.answer(server), self.once(server)
+            launches = work.launches
+        gpu = {"gpu": "0", "UUID": answer["devices"][0]["uuid"]}
+        client = {**gpu, "client": str(row["client"]), "uid": UID, "name": "trainer"}
+        self.assertEqual(seen.one("gpushare_up"), 1)
+        self.assertEqual(seen.one("gpushare_clients"), 1)
+        self.assertEqual(seen.one("gpushare_client_launches_total", **client), launches)
+        self.assertEqual(seen.one("gpushare_user_launches_total", uid=UID, **gpu), launches)
+        self.assertGreater(seen.one("gpushare_user_gpu_seconds_total", uid=UID, **gpu), 0)
+        self.assertEqual(seen.one("gpushare_client_memory_limit_bytes", **client), row["memory"]["limit"]["granted_bytes"])
+        self.assertEqual(seen.one("gpushare_client_threads_limit_ratio", **client), 1)
+        self.assertEqual(seen.one("gpushare_queue_wait_seconds_count", uid=UID, **gpu), sum(row["waits"]))
+        self.assertGreaterEqual(seen.one("gpushare_queue_wait_seconds_count", uid=UID, **gpu), launches)
+        # One of sixteen batches is timed, and the first.
+        timed = seen.one("gpushare_launch_latency_seconds_count", uid=UID, **gpu)
+        self.assertTrue(1 <= timed <= launches / 16 + 1, (timed, launches))
+        # No kernel of 200 us is done sooner.
+        self.assertEqual(seen.one("gpushare_launch_latency_seconds_bucket", uid=UID, le="0.000128", **gpu), 0)
+        self.assertEqual(seen.one("gpushare_gpu_ready", **gpu), 1)
+        self.assertEqual(seen.one("gpushare_gpu_info", **gpu), 1)
+        self.assertEqual(seen.one("gpushare_gpu_worker_starts_total", **gpu), 1)
+        self.assertEqual({dict(labels)["reason"] for labels in seen.of("gpushare_user_throttled_seconds_total", uid=UID)},
+                         {"lease", "duty", "priority", "threads"})
+
+    def test_a_users_sums_outlive_its_clients(self):
+        server = self.served()
+        before = 0
+        for _ in range(2):
+            with server.work("short", 100, 0.05) as work:
+                work.go()
+                work.row()
+            end = time.monotonic() + SECONDS
+            while (answer := self.answer(server))["clients"]:
+                self.assertLess(time.monotonic(), end)
+            user, = answer["users"]
+            self.assertEqual((user["clients"], user["memory_used_bytes"]), (0, 0))
+            self.assertGreater(user["launches"], before)
+            self.assertEqual(answer["client_rows"], [])
+            before = user["launches"]
+
+    def test_no_counter_falls_when_a_worker_is_lost_or_a_client_leaves(self):
+        server = self.served()
+        seen = [Exposition(server.ctl("metrics").stdout)]
+
+        def look(holds):
+            end = time.monotonic() + SECONDS
+            while True:
+                seen.append(Exposition(server.ctl("metrics").stdout))
+                if holds(seen[-1]):
+                    return
+                self.assertLess(time.monotonic(), end)
+
+        with server.work("one", 200, SECONDS) as one, server.work("other", 200, SECONDS) as other:
+            one.go()
+            other.go()
+            look(lambda now: sum(now.of("gpushare_user_launches_total").values()) > 100)
+            worker = json.loads(server.ctl("--json", "status").stdout)["devices"][0]["worker_pid"]
+            os.kill(worker, signal.SIGKILL)
+            look(lambda now: now.one("gpushare_gpu_recovery_seconds_count") == 1)
+            before = sum(seen[-1].of("gpushare_user_launches_total").values())
+            look(lambda now: sum(now.of("gpushare_user_launches_total").values()) > before + 100)
+            one.process.kill()
+            look(lambda now: now.one("gpushare_clients") == 1)
+            other.process.kill()
+            look(lambda now: now.one("gpushare_clients") == 0)
+        self.assertEqual(seen[-1].one("gpushare_gpu_faults_total", kind="worker_lost", uid="unknown"), 1)
+        self.assertEqual(seen[-1].one("gpushare_gpu_worker_starts_total"), 2)
+        for earlier, later in zip(seen, seen[1:]):
+            for (name, labels), value in earlier.samples.items():
+                grows = name.endswith(("_total", "_bucket", "_sum", "_count"))
+                if grows and not name.startswith("gpushare_client_"):
+                    self.assertGreaterEqual(later.samples[(name, labels)], value, (name, labels))
+
+    def test_hostile_names_stay_labels(self):
+        server = self.served()
+        names = ['a"} 1', "b\\", "# TYPE x counter", "\xe9\u4e2d", 'x",uid="0']
+        for name in names:
+            self.attached(server, name=name)
+        seen = self.once(server)
+        shown = {dict(labels)["name"] for labels in seen.of("gpushare_client_launches_total")}
+        self.assertEqual(shown, {'a"} 1', "b\\", "# TYPE x counter", "\xe9\u4e2d", 'x",uid="0'})
+        self.assertEqual({dict(labels)["uid"] for labels in seen.of("gpushare_client_launches_total")}, {UID})
+
+    def test_series_of_clients_are_limited_and_sums_are_not(self):
+        server = self.served()
+        first = [self.attached(server)["client"] for _ in range(5)]
+        seen = self.once(server, "--max-clients", "3")
+        self.assertEqual({int(dict(labels)["client"]) for labels in seen.of("gpushare_client_launches_total")}, set(first[:3]))
+        self.assertEqual(seen.one("gpushare_clients_left_out"), 2)
+        self.assertEqual(seen.one("gpushare_user_clients", uid=UID), 5)
+        none = self.once(server, "--max-clients", "0")
+        self.assertEqual(none.of("gpushare_client_launches_total"), {})
+        self.assertEqual(self.once(server).one("gpushare_clients_left_out"), 0)
+
+    def test_a_fault_has_its_kind_its_author_and_its_recovery(self):
+        server = self.served()
+        self.assertEqual(self.once(server).of("gpushare_gpu_faults_total"), {})
+        done = run(STRAY, GPUSHARE_SOCKET=server.client)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        end = time.monotonic() + SECONDS
+        while not (seen := self.once(server)).one("gpushare_gpu_recovery_seconds_count", gpu="0"):
+            self.assertLess(time.monotonic(), end)
+        self.assertEqual(seen.one("gpushare_gpu_faults_total", gpu="0", kind="illegal_address", uid=UID), 1)
+        self.assertEqual(len(seen.of("gpushare_gpu_faults_total")), 1)
+        self.assertGreater(seen.one("gpushare_gpu_recovery_seconds_sum", gpu="0"), 0)
+
+    def test_the_tool_prints_the_same_families(self):
+        server = self.served()
+        self.attached(server)
+        done = server.ctl("metrics")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        tool, exporter = Exposition(done.stdout).types, self.once(server).types
+        self.assertEqual({name: of for name, of in exporter.items() if not name.startswith("gpushare_exporter_")}, tool)
+
+    def test_every_metric_is_on_the_page_with_its_unit(self):
+        server = self.served()
+        with Exporter(server.admin) as exporter:
+            _, _, text = exporter.ask(Accept="application/openmetrics-text")
+        seen = Exposition(text, openmetrics=True)
+        with open(os.path.join(ROOT, "docs/monitoring.md"), encoding="utf-8") as page:
+            rows = re.findall(r"^\| `(gpushare_\w+)` \| (\w+) \| (\w*) \|", page.read(), re.M)
+        suffix = {"counter": "_total", "info": "_info"}
+        self.assertEqual({(name + suffix.get(of, ""), of, seen.units.get(name, "")) for name, of in seen.types.items()}, set(rows))
+
+
+class Web(Case):
+    def test_both_formats(self):
+        server = self.served()
+        with Exporter(server.admin) as exporter:
+            status, headers, text = exporter.ask(Accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+            self.assertEqual((status, headers["Content-Type"]), (200, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
+            Exposition(text, openmetrics=True)
+            status, headers, text = exporter.ask(Accept="text/plain")
+            self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
+            Exposition(text)
+
+    def test_what_is_not_there_is_refused(self):
+        server = self.served()
+        with Exporter(server.admin) as exporter:
+            self.assertEqual(exporter.ask(path="/")[0], 200)
+            self.assertEqual(exporter.ask(path="/metrics/../etc/passwd")[0], 404)
+            self.assertEqual(exporter.ask(method="POST", body="x" * 100000)[0], 405)
+            self.assertEqual(exporter.ask(method="DELETE")[0], 405)
+            status, _, text = exporter.ask(method="HEAD")
+            self.assertEqual((status, text), (200, ""))
+            with socket.create_connection(("127.0.0.1", exporter.port)) as noise:
+                noise.sendall(b"\0\xff" * 5000 + b"\r\n\r\n")
+            self.assertEqual(exporter.get().one("gpushare_up"), 1)
+
+    def test_many_questions_in_a_second_are_one_for_the_server(self):
+        server = self.served()
+        with Exporter(server.admin) as exporter:
+            begun = time.monotonic()
+            asked = {exporter.get().one("gpushare_uptime_seconds") for _ in range(20)}
+            self.assertLessEqual(len(asked), 1 + time.monotonic() - begun + 1)
+
+    def test_a_server_that_is_replaced_is_found_again(self):
+        first = Server()
+        folder, admin = first.folder, first.admin
+        with contextlib.ExitStack() as stack:
+            exporter = stack.enter_context(Exporter(admin))
+            self.assertEqual(exporter.get().one("gpushare_up"), 1)
+            first.stop_well()
+            gone = exporter.await_up(0)
+            self.assertEqual(gone.of("gpushare_clients"), {})
+            self.assertGreaterEqual(gone.one("gpushare_exporter_failures_total"), 1)
+            os.mkdir(folder, 0o755)
+            self.addCleanup(shutil.rmtree, folder)
+            second = Server()
+            self.addCleanup(second.stop_well)
+            os.symlink(second.admin, admin)
+            self.assertIn("gpushare_build_info", {name for name, _ in exporter.await_up(1).samples})
+
+    def test_a_server_that_hangs_keeps_nobody_waiting(self):
+        server = self.served()
+        with Exporter(server.admin) as exporter:
+            os.kill(server.process.pid, signal.SIGSTOP)
+            try:
+                begun = time.monotonic()
+                self.assertEqual(exporter.await_up(0).one("gpushare_up"), 0)
+                # Its limit is five seconds. Prometheus would wait for ten.
+                self.assertLess(time.monotonic() - begun, SECONDS)
+            finally:
+                os.kill(server.process.pid, signal.SIGCONT)
+            exporter.await_up(1)
+
+
+class Other(Case):
+    def test_a_server_that_accepts_nothing_keeps_nobody_waiting(self):
+        with tempfile.TemporaryDirectory(prefix="gpushare-test-", dir="/tmp") as folder, contextlib.ExitStack() as held:
+            path = os.path.join(folder, "admin.sock")
+            silent = held.enter_context(socket.socket(socket.AF_UNIX))
+            silent.bind(path)
+            silent.listen(0)
+            with contextlib.suppress(BlockingIOError):  # the queue is full then
+                while True:
+                    client = held.enter_context(socket.socket(socket.AF_UNIX))
+                    client.setblocking(False)
+                    client.connect(path)
+            done = run(EXPORTER, "--once", "--socket", path)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn(path, done.stderr)
+
+    def test_a_file_is_whole_and_goes_at_the_end(self):
+        server = self.served()
+        path = server.file("gpushare.prom")
+        server.file("gpushare.prom.new")
+        process = subprocess.Popen([EXPORTER, "--textfile", path, "--interval", "1s", "--socket", server.admin],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENV)
+        seen, end = set(), time.monotonic() + SECONDS
+        while len(seen) < 2:
+            self.assertLess(time.monotonic(), end)
+            with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+                self.assertEqual(os.fstat(file.fileno()).st_mode & 0o777, 0o644)
+                seen.add(Exposition(file.read()).one("gpushare_uptime_seconds"))
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.communicate(timeout=SECONDS)[1], "")
+        self.assertEqual(process.returncode, 0)
+        self.assertFalse(os.path.exists(path) or os.path.exists(path + ".new"))
+
+    def test_a_folder_that_is_not_there_is_named(self):
+        server = self.served()
+        done = run(EXPORTER, "--textfile", "/nonexistent/x.prom", "--socket", server.admin)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nonexistent/x.prom", done.stderr)
+
+    def test_an_address_in_use_is_named(self):
+        server = self.served()
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            address = f"127.0.0.1:{other.getsockname()[1]}"
+            done = run(EXPORTER, "--listen", address, "--socket", server.admin)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(address, done.stderr)
+
+    def test_without_a_server_once_says_so(self):
+        done = run(EXPORTER, "--once", "--socket", "/nonexistent/admin.sock")
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(Exposition(done.stdout).one("gpushare_up"), 0)
+        self.assertIn("/nonexistent/admin.sock", done.stderr)
+
+    def test_wrong_usage(self):
+        for words in ((), ("--once", "--listen", "127.0.0.1:0"), ("--listen", "9408"), ("--listen", "127.0.0.1:99999"), ("--listen", "::1:9408"),
+                      ("--once", "--interval", "5s"), ("--textfile", "x", "--interval", "0s"), ("--once", "--max-clients", "-1"),
+                      ("--once", "--max-clients", "10001"), ("--textfile", "--once"), ("--once", "more"), ("--twice",)):
+            done = run(EXPORTER, "--socket", "/nonexistent/admin.sock", *words)
+            self.assertEqual((done.returncode in (1, 2), done.stdout), (True, ""), words)
+            self.assertTrue(done.stderr.strip(), words)
+
+    def test_a_member_of_the_sockets_group_needs_no_more(self):
+        if os.getuid():
+            self.skipTest("needs root to become another user")
+        server = self.served()
+        os.chown(server.admin, 0, STRANGER + 1)
+        os.chmod(server.admin, 0o660)
+        tool = shutil.copy(EXPORTER, server.file("exporter"))
+        self.addCleanup(os.unlink, tool)
+        for groups, status in (([STRANGER + 1], 0), ([], 3)):
+            done = subprocess.run([tool, "--once", "--socket", server.admin], user=STRANGER, group=STRANGER, extra_groups=groups,
+                                  capture_output=True, text=True, env={**ENV, **FOR_OTHER_USERS}, timeout=SECONDS, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertEqual(Exposition(done.stdout).one("gpushare_up"), 0 if status else 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
