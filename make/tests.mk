@@ -60,6 +60,15 @@ check: all tests ## build and run every test (without a GPU); MATCH=word runs so
 check-unit: $(UNIT_BIN) ## run the unit tests alone
 	BUILD=$(abspath $(BUILD)) $(TEST_WRAPPER) tests/run --build $(BUILD) --match '$(MATCH)' $(UNIT_BIN)
 
+# A real Prometheus, for one test, which is skipped without it. As root `make check` fetches it, as it installs packages.
+.PHONY: prometheus prometheus-as-root
+prometheus: ## fetch Debian's Prometheus into the build folder, for tests/integration/test_prometheus.py
+	make/prometheus.sh $(abspath $(BUILD))/prometheus
+prometheus-as-root:
+	[ "$$(id -u)" != 0 ] || make/prometheus.sh $(abspath $(BUILD))/prometheus || \
+	    echo "gpushare: no Prometheus: tests/integration/test_prometheus.py is skipped" >&2
+check-programs: $(if $(SAN),,prometheus-as-root)
+
 # tests/interface/ records what users have; tests/integration/test_interface.py compares the build with it.
 .PHONY: interface
 interface: all $(BUILD)/tests/programs/pictures/work ## record what users have: names, numbers, options, keys (tests/interface/)
