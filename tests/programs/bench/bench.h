@@ -81,6 +81,7 @@ void bench_many_objects(struct bench_result *result);
 void bench_client_death(struct bench_result *result);
 void bench_innocent_throughput(struct bench_result *result);
 void bench_restart_pause(struct bench_result *result);
+void bench_metrics_scrape(struct bench_result *result);
 void bench_dropin_launch(struct bench_result *result);
 void bench_dropin_sync(struct bench_result *result);
 void bench_dropin_copy_pinned(struct bench_result *result);

@@ -67,6 +67,7 @@ const struct row rows[] = {
     {"worker_kill_recovery_ms_p99", "ms", NULL, VALUE_MAX, 0, 30, bench_kill_recovery, 0},
     {"recovery_1000_objects_ms", "ms", NULL, VALUE_MAX, 0, 250, bench_many_objects, 0},
     {"supervisor_restart_pause_ms", "ms", NULL, VALUE_MAX, 0, 50, bench_restart_pause, 0},
+    {"metrics_scrape_ms", "ms", NULL, VALUE_MAX, 0, 50, bench_metrics_scrape, 0},
     {"client_death_reclaim_ms", "ms", NULL, VALUE_MAX, 0, 50, bench_client_death, 0},
     {"innocent_throughput_beside_faults", "of alone", NULL, VALUE_MIN, 0.9, 0,
      bench_innocent_throughput, 0},
