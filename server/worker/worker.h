@@ -73,6 +73,7 @@ struct worker {
     uint64_t epoch;     /* of the supervisor that asked last: serials of the next are greater */
     uint64_t orphan_ns; /* without a supervisor it ends after so long; 0: only with its socket */
     struct client *attaching; /* control thread: those that are not in the table yet */
+    uint32_t limits_waiting;  /* control thread: clients with a limits_answer that is due */
     struct kept_buffers kept; /* control thread */
 
     struct wake wake;

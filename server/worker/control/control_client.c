@@ -66,7 +66,7 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
     *used = (struct proto_worker_usage){.multiprocessors = view.multiprocessors,
                                         .throttled_threads = client->held_before_ns + view.held_ns};
     meter_collect(&worker->meter);
-    gate_charge_usage(&worker->gate);
+    gate_charge_client(&worker->gate, client);
     gate_read_usage(&worker->gate, client, used);
     client_lock(client);
     used->launches = client->usage.launches;

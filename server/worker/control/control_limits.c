@@ -219,10 +219,19 @@ static int refuse_change(struct worker *worker, struct client *client, uint32_t 
     return reply_refuse(worker, asked->serial, client->number, &why);
 }
 
+/* The only place where the serial changes, since the clients that wait are counted: nobody looks
+ * through a thousand clients for none. */
+static void set_serial(struct worker *worker, struct client *client, uint64_t serial)
+{
+    worker->limits_waiting -= client->control.answer.serial != 0;
+    worker->limits_waiting += serial != 0;
+    client->control.answer.serial = serial;
+}
+
 int control_limits_hurry(struct worker *worker, struct client *client)
 {
     uint64_t serial = client->control.answer.serial;
-    client->control.answer.serial = 0;
+    set_serial(worker, client, 0);
     return serial ? answer_limits(worker, client, serial) : 0;
 }
 
@@ -232,7 +241,7 @@ static int end_request(struct worker *worker, struct client *client)
 {
     struct limits_answer asked = client->control.answer;
     uint32_t error = client->control.making ? 0 : client->control.making_error;
-    client->control.answer.serial = 0;
+    set_serial(worker, client, 0);
     if (error && asked.attach) {
         client->control.detach_serial = asked.serial;
         return refuse_client(worker, client, error);
@@ -248,9 +257,11 @@ int control_limits_answer(struct request *request, struct client *client,
 {
     struct worker *worker = request->worker;
     client->control.making_error = 0;
-    client->control.answer = *asked;
-    client->control.answer.serial = request->serial;
-    client->control.answer.until = clock_now() + ANSWER_NS;
+    struct limits_answer answer = *asked;
+    answer.serial = client->control.answer.serial;
+    answer.until = clock_now() + ANSWER_NS;
+    client->control.answer = answer;
+    set_serial(worker, client, request->serial);
     control_making_start(worker);
     return client->control.making ? 0 : end_request(worker, client);
 }
@@ -414,7 +425,7 @@ bool control_limits_finish(struct worker *worker, int *error)
     control_making_tidy(worker);
     *error = 0;
     /* Backwards: a client that is gone gives its place to the last one, which was looked at. */
-    for (uint32_t i = worker->client_count; i-- > 0 && *error >= 0;) {
+    for (uint32_t i = worker->limits_waiting ? worker->client_count : 0; i-- > 0 && *error >= 0;) {
         struct client *client = worker->clients[i];
         activity_beat();
         bool due = !client->control.making || clock_now() >= client->control.answer.until;

@@ -439,6 +439,16 @@ void gate_charge_usage(struct gate *gate)
     pthread_mutex_unlock(&gate->lock);
 }
 
+void gate_charge_client(struct gate *gate, struct client *client)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = clock_now();
+    if (client->gate.added)
+        charge_client(gate, &client->gate, now);
+    apply_decisions(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
 void gate_read_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage)
 {
     const struct scheduler_client *scheduled = &client->gate.scheduled;

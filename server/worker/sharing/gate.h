@@ -219,6 +219,9 @@ uint32_t gate_level(struct gate *gate, const struct client *client);
 void gate_note_done(struct gate *gate, struct client *client);
 /* Charges the GPU time that the meter has counted since the last call to all clients. */
 void gate_charge_usage(struct gate *gate);
+/* The same for one client alone: with a thousand clients each of whom is asked about, that is a
+ * thousand steps and not a million. */
+void gate_charge_client(struct gate *gate, struct client *client);
 /* Fills the members of *usage that are about charged time, leases and waiting. */
 void gate_read_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage);
 /* Whether a client waits for a lease, or for room beside higher priorities, so that the end of
