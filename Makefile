@@ -54,7 +54,7 @@ $(BUILD)/generated/activity_calls.inc: common/cuda/cuda_driver.h server/worker/c
 # ---- components: folder -> archive ---------------------------------------
 COMMON_SRC     := $(wildcard common/*.c common/*/*.c)
 # What both libcuda.so.1 are linked with, over operations that each has of its own.
-FRONT_SRC      := $(wildcard common/cuda/front/*.c)
+FRONT_SRC      := $(wildcard common/cuda/front/*.c common/cuda/link/*.c)
 SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c server/supervisor/*/*.c server/supervisor/*/*/*.c))
 WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c server/worker/*/*.c server/worker/*/*/*.c))
 SCHEDULER_SRC  := $(wildcard server/scheduler/*.c server/scheduler/*/*.c)

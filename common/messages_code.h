@@ -84,6 +84,42 @@
     X(ptx_memory_max, OUT_OF_MEMORY, \
       "reading the PTX takes more than the %zu bytes of memory that it may take: split " \
       "the module") \
+    X(merge_no_memory, SUCCESS, \
+      "no memory to link") \
+    X(merge_defined_twice, SUCCESS, \
+      "multiple definition of '%.100s' in '%.100s', first defined in '%.100s': leave one out, or " \
+      "make one .weak") \
+    X(merge_undefined, SUCCESS, \
+      "undefined reference to '%.100s' in '%.100s': add the input that defines it") \
+    X(merge_kinds, SUCCESS, \
+      "'%.100s' is a function in '%.100s' and a variable in '%.100s': rename one") \
+    X(merge_prototypes, SUCCESS, \
+      "the prototype of '%.100s' in '%.100s' is not that in '%.100s': correct one") \
+    X(merge_spaces, SUCCESS, \
+      "the memory space of '%.100s' in '%.100s' is not that in '%.100s': correct one") \
+    X(merge_sizes, SUCCESS, \
+      "'%.100s' has %llu bytes in '%.100s' and %llu in '%.100s': correct one") \
+    X(merge_targets, SUCCESS, \
+      "'%.100s' has .target %.40s, which is one device's alone, and '%.100s' has %.40s: compile " \
+      "both for the same") \
+    X(merge_target_words, SUCCESS, \
+      "the .target of '%.100s' has other words than that of '%.100s': compile both with the same") \
+    X(merge_calltargets, SUCCESS, \
+      "'%.100s' has .calltargets, which is not linked with other inputs: use .callprototype") \
+    X(merge_confused, SUCCESS, \
+      "'%.100s' in the function '%.100s' of '%.100s' has the name of something in another input: " \
+      "rename it") \
+    X(merge_unread, SUCCESS, \
+      "the inputs do not fit together: ") \
+    X(merge_kind, SUCCESS, \
+      "'%.100s' is an object, a library or NVVM, and only PTX is linked: add its PTX") \
+    X(merge_no_text, SUCCESS, \
+      "'%.100s' has machine code, and only PTX is linked with other inputs: add its PTX") \
+    X(merge_fatbin_no_text, SUCCESS, \
+      "'%.100s' has no PTX for compute capability %d.%d or lower, and only PTX is linked with other " \
+      "inputs: compile it as PTX too") \
+    X(merge_alone, SUCCESS, \
+      "'%.100s' is linked alone and takes no other input: %s") \
     X(image_kind, INVALID_IMAGE, \
       "the image is neither PTX text, a cubin nor a fatbin") \
     X(image_size, INVALID_VALUE, \

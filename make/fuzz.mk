@@ -23,6 +23,7 @@ $(BUILD)/fuzz/fuzz_admin_request: FUZZ_SRC = server/supervisor/admin/request.c s
 
 $(BUILD)/fuzz/fuzz_cubin: FUZZ_SRC = $(wildcard server/worker/image/cubin*.c) $(COMMON_SRC) $(GENERATED_C)
 
+$(BUILD)/fuzz/fuzz_link: FUZZ_SRC = $(wildcard common/cuda/link/ptx_merge*.c) $(COMMON_SRC) $(GENERATED_C)
 $(BUILD)/fuzz/fuzz_config: FUZZ_SRC = $(wildcard server/supervisor/config/*.c) $(COMMON_SRC) $(GENERATED_C)
 
 $(BUILD)/fuzz/fuzz_%: tests/programs/fuzz/fuzz_%.c $(FUZZ_SRC) $(GENERATED_H) $(wildcard common/*.h common/*/*.h)

@@ -10,8 +10,6 @@
 #include "common/cuda/ptx_reader.h"
 #include "common/messages.h"
 
-#define MAX_TEXT (1u << 30)
-
 static uint32_t slice_number(const char *text, uint32_t length, uint32_t *at)
 {
     uint32_t n = 0;
@@ -277,9 +275,9 @@ uint32_t ptx_read_within(const char *text, size_t length, const struct ptx_limit
     r.module->arena = arena;
     if (hash_key_make(&r.key) < 0)
         ptx_fail(&r, 0, MESSAGE(ptx_no_random_numbers));
-    if (length > MAX_TEXT)
+    if (length > PTX_TEXT_BYTES)
         ptx_fail(&r, 0, MESSAGE(ptx_length_max), length);
-    ptx_lexer_init(&r.lexer, text, length > MAX_TEXT ? 0 : (uint32_t)length);
+    ptx_lexer_init(&r.lexer, text, length > PTX_TEXT_BYTES ? 0 : (uint32_t)length);
     ptx_list_add(&r, &r.scopes, sizeof(uint32_t));
     ptx_advance(&r);
     while (!r.failed && r.token.kind != PTX_TOKEN_END)

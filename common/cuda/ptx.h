@@ -206,8 +206,11 @@ struct ptx_module {
  * asks compilers for 1024; the longest names of nvcc, of templates, have some ten thousand. */
 #define PTX_NAME_BYTES 65536u
 
+/* Bytes that a text may have. */
+#define PTX_TEXT_BYTES (1u << 30)
+
 /*
- * text: at most 1 GiB, copied where kept. 0, or the number that *why has then (common/error.h):
+ * text: at most PTX_TEXT_BYTES, copied where kept. 0, or the number that *why has then (common/error.h):
  * INVALID_PTX for a text that is not understood, its line first in the sentence; SERVER_RESOURCES
  * without memory.
  */

@@ -19,6 +19,7 @@ MAY_INCLUDE = {
     "common/ipc": ("common",),
     "common/cuda": ("common",),
     "common/cuda/front": ("common", "common/cuda"),
+    "common/cuda/link": ("common", "common/cuda", "common/cuda/front"),
     "server/scheduler/sm": (),
     "server/scheduler": ("server/scheduler/sm",),
     "server/supervisor/loop": COMMON,
