@@ -261,6 +261,7 @@ typedef enum cuda_jit_input {
     CUDA_JIT_INPUT_FATBINARY = 2,
     CUDA_JIT_INPUT_OBJECT = 3,
     CUDA_JIT_INPUT_LIBRARY = 4,
+    CUDA_JIT_INPUT_NVVM = 5,
 } cuda_jit_input;
 
 typedef enum cuda_pointer_attribute {

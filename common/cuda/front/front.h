@@ -19,6 +19,7 @@
 
 #include "common/cuda/cuda_driver.h"
 #include "common/cuda/memory_pool.h"
+#include "common/error.h"
 
 enum { FRONT_DEVICES_MAX = 64 };
 
@@ -126,6 +127,23 @@ cuda_result front_function_device(cuda_function function, cuda_device *device);
 /* Gives the place of the front's own note on a kernel that may be used. It begins as NULL, and is
  * freed with the kernel by free(). */
 cuda_result front_function_note(cuda_function function, void ***note);
+
+/* ---- links ---- */
+
+/*
+ * Compiles an image for a device on which a context stands, and makes what cuLinkComplete gives of
+ * it, malloc'ed. A zero byte stands behind the bytes given. After a failure *why says the reason.
+ */
+cuda_result front_link_make(cuda_device device, const void *image, size_t bytes, char **made,
+                            size_t *made_bytes, struct error *why);
+
+/* Finds the PTX in an ELF image that this library's links make. Returns false for any other. */
+bool front_link_text(const void *image, size_t bytes, const char **text, size_t *length);
+
+/* Writes the buffers for errors and for information that the options name; text is that of errors.
+ * The arrays may be NULL if count is 0. */
+void front_link_log(unsigned count, const cuda_jit_option *options, void **values,
+                    const char *text);
 
 #define DRIVER_TRY(call)                                                                           \
     do {                                                                                           \

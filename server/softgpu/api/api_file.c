@@ -19,18 +19,3 @@ cuda_result cuModuleLoad(cuda_module *module, const char *path)
     free(text);
     return result;
 }
-
-cuda_result cuLinkAddFile_v2(cuda_link link, cuda_jit_input type, const char *path, unsigned count,
-                             cuda_jit_option *options, void **values)
-{
-    cuda_result result;
-    size_t bytes;
-    char *text;
-
-    if (!path)
-        return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(image_read(path, &text, &bytes));
-    result = cuLinkAddData_v2(link, type, text, bytes + 1, path, count, options, values);
-    free(text);
-    return result;
-}

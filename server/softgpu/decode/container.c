@@ -92,3 +92,14 @@ bool container_read(const void *image, struct container *container)
     };
     return true;
 }
+
+bool container_read_within(const void *image, size_t bytes, struct container *container)
+{
+    if (bytes < sizeof(struct head) || !container_is_elf(image) ||
+        !container_read(image, container))
+        return false;
+    /* Sums of what a hostile image says could overflow. */
+    const size_t room = bytes - sizeof(struct head);
+
+    return container->length <= room && container->described <= room - container->length;
+}

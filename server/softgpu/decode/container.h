@@ -34,4 +34,7 @@ bool container_is_elf(const void *image);
  */
 bool container_read(const void *image, struct container *container);
 
+/* The same for bytes whose number is known. False, too, if the image does not end within them. */
+bool container_read_within(const void *image, size_t bytes, struct container *container);
+
 #endif

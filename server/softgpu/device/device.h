@@ -28,7 +28,6 @@ enum {
     FUNCTION_MAGIC = 0x4746554e,
     GREEN_MAGIC = 0x4747434e,
     DESC_MAGIC = 0x47445343,
-    LINK_MAGIC = 0x474c4e4b,
 };
 
 /* Values that all modelled hardware shares; profile.h has those that differ. */

@@ -155,46 +155,6 @@ void check_occupancy(const struct work *work)
            cuOccupancyAvailableDynamicSMemPerBlock(&bytes, work->count, 100000, 64));
 }
 
-/* One input is linked; its errors come when it is added. */
-void check_link(const struct work *work)
-{
-    cuda_link link;
-    cuda_module module;
-    cuda_function function;
-    void *image;
-    size_t size, count;
-    char log[200] = "", wrong[] = ".version 7.0\n.target sm_70\nnonsense\n";
-    cuda_jit_option options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)sizeof log};
-    OK(cuLinkCreate_v2(2, options, values, &link));
-    EXPECT(CUDA_ERR_INVALID_VALUE, cuLinkComplete(link, &image, &size));
-    EXPECT(CUDA_ERR_INVALID_PTX,
-           cuLinkAddData_v2(link, CUDA_JIT_INPUT_PTX, wrong, sizeof wrong, "wrong", 0, NULL, NULL));
-    CHECK(*log);
-    EXPECT(CUDA_ERR_FILE_NOT_FOUND,
-           cuLinkAddFile_v2(link, CUDA_JIT_INPUT_PTX, "/nonexistent/image", 0, NULL, NULL));
-    OK(cuLinkAddData_v2(link, CUDA_JIT_INPUT_PTX, (void *)dropin_kernels,
-                        strlen(dropin_kernels) + 1, "kernels", 0, NULL, NULL));
-    EXPECT(CUDA_ERR_NOT_SUPPORTED,
-           cuLinkAddData_v2(link, CUDA_JIT_INPUT_PTX, (void *)dropin_kernels,
-                            strlen(dropin_kernels) + 1, "more", 0, NULL, NULL));
-    OK(cuLinkComplete(link, &image, &size));
-    OK(cuModuleLoadData(&module, image));
-    OK(cuLinkDestroy(link));
-    OK(cuModuleGetFunction(&function, module, "count"));
-    OK(cuFuncGetParamCount(function, &count));
-    CHECK(count == 2);
-    OK(cuFuncSetCacheConfig(function, 1));
-    EXPECT(CUDA_ERR_INVALID_VALUE, cuFuncSetCacheConfig(function, 9));
-    uint32_t times = 1;
-    void *parameters[] = {(void *)&work->words, &times};
-    OK(cuMemsetD32_v2(work->words, 7, WORDS));
-    OK(cuLaunchKernel(function, 1, 1, 1, WORDS, 1, 1, 0, NULL, parameters, NULL));
-    demand(work, 8);
-    OK(cuModuleUnload(module));
-    OK(cuMemsetD32_v2(work->words, 7, WORDS));
-}
-
 /* As many blocks as the share holds meet, in any form of the launch; one more is refused before
  * anything is launched. */
 unsigned check_cooperative(const struct work *work)

@@ -81,6 +81,9 @@ void check_old_launches(const struct work *work);
 void check_batches(const struct work *work);
 /* Resets the primary context, and begins anew. */
 void check_rest(struct work *work);
+/* Links PTX files, and prints the image if it is a text: that of a program which is served. Ends the
+ * program with 3, and the reason, if they are refused. */
+void print_linked(int count, char **paths);
 /* Returns the number of blocks of the largest cooperative grid. */
 unsigned check_cooperative(const struct work *work);
 void check_peers(void);

@@ -155,12 +155,13 @@ static void body_refusals(void)
           CUDA_ERR_INVALID_PTX);
     CHECK(strstr(log, "line 4") != NULL);
     CHECK((uintptr_t)values[1] == strlen(log) + 1);
-    CHECK(cuLinkAddData_v2(link, CUDA_JIT_INPUT_CUBIN, ptx("x"), 1, "x", 0, NULL, NULL) ==
+    CHECK(cuLinkAddData_v2(link, CUDA_JIT_INPUT_OBJECT, ptx("x"), 1, "x", 0, NULL, NULL) ==
           CUDA_ERR_NOT_SUPPORTED);
     CHECK(cuLinkAddData_v2(link, (cuda_jit_input)77, ptx("x"), 1, "x", 0, NULL, NULL) ==
           CUDA_ERR_INVALID_VALUE);
     CHECK(add_ptx(link, TEXT("7.0", "sm_70")) == CUDA_OK);
-    CHECK(add_ptx(link, TEXT("7.0", "sm_70")) == CUDA_ERR_NOT_SUPPORTED);
+    CHECK(add_ptx(link, TEXT("7.0", "sm_70")) == CUDA_ERR_INVALID_SOURCE);
+    CHECK(strstr(log, "'empty'") != NULL);
 }
 
 static void what_cannot_be_linked_is_refused(void **state)

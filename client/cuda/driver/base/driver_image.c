@@ -60,11 +60,17 @@ static void write_log(unsigned count, const cuda_jit_option *options, void **val
         *room = (void *)(uintptr_t)(to && bytes ? min(strlen(text), bytes - 1) : 0);
 }
 
+void driver_image_log_text(unsigned count, const cuda_jit_option *options, void **values,
+                           const char *text)
+{
+    write_log(count, options, values, CUDA_JIT_ERROR_LOG_BUFFER,
+              CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, text);
+    write_log(count, options, values, CUDA_JIT_INFO_LOG_BUFFER, CUDA_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+              "");
+}
+
 void driver_image_log(unsigned count, const cuda_jit_option *options, void **values,
                       cuda_result result)
 {
-    write_log(count, options, values, CUDA_JIT_ERROR_LOG_BUFFER,
-              CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, result == CUDA_OK ? "" : failure_sentence());
-    write_log(count, options, values, CUDA_JIT_INFO_LOG_BUFFER, CUDA_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-              "");
+    driver_image_log_text(count, options, values, result == CUDA_OK ? "" : failure_sentence());
 }

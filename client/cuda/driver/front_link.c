@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* The front's operations of links. What a link makes is its PTX, a cubin or a fatbin itself: the
+ * server keeps what it has compiled, so a module of it is loaded without a compiler. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cuda/driver/base/driver_connection.h"
+#include "client/cuda/driver/base/driver_device.h"
+#include "client/cuda/driver/base/driver_image.h"
+#include "client/cuda/driver/base/driver_result.h"
+#include "client/engine/module.h"
+#include "client/session/failure.h"
+#include "common/messages.h"
+
+/* Whether the server takes the image. */
+static cuda_result try_image(cuda_device ordinal, const void *image, size_t bytes)
+{
+    struct driver_device *device;
+    gpushare_connection *connection;
+    gpushare_module *module;
+    DRIVER_TRY(driver_device_get(ordinal, &device));
+    DRIVER_TRY(driver_device_connect(device, &connection));
+    DRIVER_TRY(driver_connection_check(connection));
+    DRIVER_TRY(driver_result(module_load_image(connection, image, bytes, &module)));
+    return driver_result(module_unload(module));
+}
+
+/* The program's image may be longer than it says, and no shorter. */
+cuda_result front_link_make(cuda_device device, const void *image, size_t bytes, char **made,
+                            size_t *made_bytes, struct error *why)
+{
+    const void *measured = image;
+    size_t size = driver_image_measure(&measured);
+    if (!size || size > bytes)
+        return error_set(why, CUDA_ERR_INVALID_IMAGE, MESSAGE_TEXT(image_kind));
+    cuda_result result = try_image(device, measured, size);
+    if (result != CUDA_OK)
+        return error_set(why, result, "%s", failure_sentence());
+    *made = malloc(size + 1);
+    if (!*made)
+        return error_set(why, CUDA_ERR_OUT_OF_MEMORY, MESSAGE_TEXT(merge_no_memory));
+    memcpy(*made, measured, size);
+    (*made)[size] = '\0';
+    *made_bytes = size + 1;
+    return CUDA_OK;
+}
+
+/* A link here makes no ELF image of PTX. */
+bool front_link_text(const void *image, size_t bytes, const char **text, size_t *length)
+{
+    (void)image;
+    (void)bytes;
+    (void)text;
+    (void)length;
+    return false;
+}
+
+void front_link_log(unsigned count, const cuda_jit_option *options, void **values, const char *text)
+{
+    driver_image_log_text(count, options, values, text);
+}
