@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* The front's operations of links. What a link makes is its PTX, a cubin or a fatbin itself: the
- * server keeps what it has compiled, so a module of it is loaded without a compiler. */
+/* The front's operations of links. A link's image is its PTX, a cubin or a fatbin itself: the
+ * server keeps the code that it has compiled, so a module of it is loaded without a compiler. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -14,89 +14,12 @@
 #include "common/messages.h"
 #include "common/util.h"
 
-enum { SYMBOLS_MIN = 256 };
-
-uint32_t merge_refuse_memory(struct error *why)
-{
-    return error_set(why, CUDA_ERR_OUT_OF_MEMORY, MESSAGE_TEXT(merge_no_memory));
-}
-
-/* ---- symbols ---- */
-
-static bool symbol_is(const struct merge_symbol *symbol, uint64_t hash, const char *name,
-                      size_t length)
-{
-    return symbol->hash == hash && symbol->length == length &&
-           memcmp(symbol->name, name, length) == 0;
-}
-
-static struct merge_symbol **find_slot(struct merge_symbol **table, uint32_t capacity,
-                                       uint64_t hash, const char *name, size_t length)
-{
-    for (uint32_t i = (uint32_t)hash & (capacity - 1);; i = (i + 1) & (capacity - 1))
-        if (!table[i] || symbol_is(table[i], hash, name, length))
-            return &table[i];
-}
-
-static bool grow_table(struct ptx_merge *merge)
-{
-    uint32_t capacity = max(2 * merge->capacity, (uint32_t)SYMBOLS_MIN);
-    struct merge_symbol **table = calloc(capacity, sizeof(struct merge_symbol *));
-    if (!table)
-        return false;
-    for (uint32_t i = 0; i < merge->symbol_count; i++) {
-        struct merge_symbol *symbol = merge->symbols[i];
-        *find_slot(table, capacity, symbol->hash, symbol->name, symbol->length) = symbol;
-    }
-    free(merge->table);
-    merge->table = table;
-    merge->capacity = capacity;
-    return true;
-}
-
-/* A symbol outlives a candidate that is dropped, so it has the name for itself. */
-static struct merge_symbol *make_symbol(const char *name, size_t length, uint64_t hash)
-{
-    struct merge_symbol *symbol = calloc(1, sizeof *symbol + length + 1);
-    if (!symbol)
-        return NULL;
-    char *copy = (char *)(symbol + 1);
-    memcpy(copy, name, length);
-    symbol->name = copy;
-    symbol->length = length;
-    symbol->hash = hash;
-    return symbol;
-}
-
-/* Finds or makes the symbol, with an empty claim if it is the first of this candidate. */
-static struct merge_symbol *intern(struct ptx_merge *merge, const char *name)
-{
-    size_t length = strlen(name);
-    uint64_t hash =
-        hash_end(&merge->key, hash_add_bytes(&merge->key, hash_add(&merge->key, HASH_BEGIN, length),
-                                             name, length));
-    if (merge->symbol_count * 2 >= merge->capacity && !grow_table(merge))
-        return NULL;
-    struct merge_symbol **slot = find_slot(merge->table, merge->capacity, hash, name, length);
-    if (!*slot) {
-        if (array_reserve(merge->symbols, merge->symbol_room, merge->symbol_count + 1) < 0 ||
-            !(*slot = make_symbol(name, length, hash)))
-            return NULL;
-        merge->symbols[merge->symbol_count++] = *slot;
-    }
-    if ((*slot)->stamp != merge->stamp) {
-        (*slot)->stamp = merge->stamp;
-        (*slot)->claim = (struct merge_claim){0};
-    }
-    return *slot;
-}
-
 /* ---- an input's claims ---- */
 
 static bool claim_function(struct ptx_merge *merge, struct merge_input *input,
                            const struct ptx_function *function)
 {
-    struct merge_symbol *symbol = intern(merge, function->name);
+    struct merge_symbol *symbol = merge_intern(merge, function->name);
     if (!symbol)
         return false;
     struct merge_claim *claim = &symbol->claim;
@@ -113,7 +36,7 @@ static bool claim_function(struct ptx_merge *merge, struct merge_input *input,
 static bool claim_variable(struct ptx_merge *merge, struct merge_input *input,
                            const struct ptx_variable *variable)
 {
-    struct merge_symbol *symbol = intern(merge, variable->name);
+    struct merge_symbol *symbol = merge_intern(merge, variable->name);
     if (!symbol)
         return false;
     input->variables[variable->id].symbol = symbol;
@@ -213,19 +136,7 @@ static struct merge_place place_of(const struct merge_input *input, const struct
                                 .variable = claim->variable};
 }
 
-/* An array of shared memory whose size a launch says has its place without a definition. */
-bool merge_is_provided(const struct merge_place *place)
-{
-    static const char *const functions[] = {"vprintf", "malloc", "free", "__assertfail"};
-    if (place->variable)
-        return place->variable->space == PTX_SPACE_SHARED;
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (strcmp(place->function->name, functions[i]) == 0)
-            return true;
-    return false;
-}
-
-/* Calls one function for each symbol of the input, as often as the input declares it. */
+/* The symbols of an input, each as often as the input declares it. */
 static struct merge_symbol *symbol_at(const struct merge_input *input, uint32_t i)
 {
     const struct ptx_module *tree = input->tree;
@@ -334,8 +245,6 @@ static uint32_t read_tree(struct merge_input *input, size_t length, struct error
     return error ? why->number : 0;
 }
 
-static void choose_mark(struct ptx_merge *merge, const struct merge_input *input);
-
 uint32_t ptx_merge_offer(struct ptx_merge *merge, const struct ptx_merge_input *given, bool *whole,
                          struct error *why)
 {
@@ -356,6 +265,26 @@ uint32_t ptx_merge_offer(struct ptx_merge *merge, const struct ptx_merge_input *
     else
         merge->candidate = input;
     return error;
+}
+
+#define MARK "$link"
+
+/* The number behind the mark is higher than in any text, so that no text has the mark. Numbers of
+ * more digits than ours will ever have are others. */
+static void choose_mark(struct ptx_merge *merge, const struct merge_input *input)
+{
+    enum { DIGITS = 9, MARK_BYTES = sizeof MARK - 1 };
+    uint32_t free_number =
+        (uint32_t)strtoul(*merge->mark ? merge->mark + MARK_BYTES : "0", NULL, 10);
+    const char *at = input->text, *end = input->text + input->length;
+    while ((at = memmem(at, (size_t)(end - at), MARK, MARK_BYTES)) != NULL) {
+        uint32_t number = 0, digits = 0;
+        for (at += MARK_BYTES; digits <= DIGITS && *at >= '0' && *at <= '9'; at++, digits++)
+            number = digits < DIGITS ? number * 10 + (uint32_t)(*at - '0') : 0;
+        if (digits <= DIGITS)
+            free_number = max(free_number, number + 1);
+    }
+    snprintf(merge->mark, sizeof merge->mark, MARK "%u_", free_number);
 }
 
 /* Of arrays of shared memory that launches size, the one with the strictest alignment stays. */
@@ -460,42 +389,6 @@ void ptx_merge_destroy(struct ptx_merge *merge)
 uint32_t ptx_merge_count(const struct ptx_merge *merge)
 {
     return merge->count;
-}
-
-#define MARK "$link"
-
-/* The number behind the mark is higher than in any text, so that no text has the mark. Numbers of
- * more digits than ours will ever have are others. */
-static void choose_mark(struct ptx_merge *merge, const struct merge_input *input)
-{
-    enum { DIGITS = 9, MARK_BYTES = sizeof MARK - 1 };
-    uint32_t free_number =
-        (uint32_t)strtoul(*merge->mark ? merge->mark + MARK_BYTES : "0", NULL, 10);
-    const char *at = input->text, *end = input->text + input->length;
-    while ((at = memmem(at, (size_t)(end - at), MARK, MARK_BYTES)) != NULL) {
-        uint32_t number = 0, digits = 0;
-        for (at += MARK_BYTES; digits <= DIGITS && *at >= '0' && *at <= '9'; at++, digits++)
-            number = digits < DIGITS ? number * 10 + (uint32_t)(*at - '0') : 0;
-        if (digits <= DIGITS)
-            free_number = max(free_number, number + 1);
-    }
-    snprintf(merge->mark, sizeof merge->mark, MARK "%u_", free_number);
-}
-
-bool merge_is_changed(const struct merge_input *input, const struct merge_name *name)
-{
-    return name->symbol && name->own && (name->symbol->inputs > 0 || name->symbol->owner != input);
-}
-
-struct merge_place merge_find_variable(const struct merge_input *input,
-                                       const struct ptx_variable *variable)
-{
-    const struct merge_name *name = &input->variables[variable->id];
-    if (!name->symbol)
-        return (struct merge_place){0};
-    if (name->own)
-        return (struct merge_place){.input = input, .variable = variable};
-    return name->symbol->definition;
 }
 
 static uint32_t check_defined(const struct ptx_merge *merge, struct error *why)

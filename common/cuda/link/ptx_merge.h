@@ -6,7 +6,7 @@
  *
  * Names that are .visible, .weak or .common, and those of kernels, are the same in all inputs.
  * Other names are an input's own: if two inputs have one, that of the later input is changed.
- * What describes the source (.file, .loc, .section) is left out, for the parts of several inputs do
+ * Descriptions of the source (.file, .loc, .section) are left out, for those of several inputs do
  * not fit together.
  *
  * Texts are hostile. A merge takes time in proportion to its texts and, for sorting, little more.

@@ -93,10 +93,11 @@ static uint32_t compare(struct comparison *c, const struct ptx_module *merged, s
             continue;
         const struct ptx_function *old = next_kept(c, &input, &at);
         if (!old || !same_name(c, &c->input->functions[old->id], merged->functions[i]->name) ||
-            !same_body(c, old, merged->functions[i]))
+            !same_body(c, old, merged->functions[i])) {
+            const char *function = old ? old->name : merged->functions[i]->name;
             return error_set(why, CUDA_ERR_INVALID_SOURCE, MESSAGE_TEXT(merge_confused),
-                             c->confused ? c->confused : merged->functions[i]->name,
-                             old ? old->name : "?", c->input->name);
+                             c->confused ? c->confused : function, function, c->input->name);
+        }
     }
     return 0;
 }

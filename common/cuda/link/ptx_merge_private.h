@@ -38,7 +38,7 @@ struct merge_place {
 
 enum merge_strength { MERGE_NONE, MERGE_COMMON, MERGE_WEAK, MERGE_STRONG };
 
-/* What the candidate says of a name. */
+/* The candidate's words about a name. */
 struct merge_claim {
     const struct ptx_function *definition, *declaration;
     const struct ptx_variable *variable;
@@ -72,7 +72,10 @@ struct ptx_merge {
     char mark[24]; /* stands in names that were changed, and in no text */
 };
 
-/* ---- ptx_merge.c ---- */
+/* ---- ptx_merge_symbol.c ---- */
+/* Finds or makes the symbol of a name, with an empty claim if the candidate has not named it yet.
+ * NULL without memory. */
+struct merge_symbol *merge_intern(struct ptx_merge *merge, const char *name);
 /* Whether a driver has the function, or gives the variable its place: nobody has to define it. */
 bool merge_is_provided(const struct merge_place *place);
 /* Whether the name is changed, because another input has it too. */

@@ -177,7 +177,7 @@ static void check_containers(const struct work *work)
     OK(cuLinkDestroy(link));
 }
 
-/* What a link has made is an input of the next. */
+/* A link's image is an input of the next. */
 static void check_made(const struct work *work)
 {
     struct log log;

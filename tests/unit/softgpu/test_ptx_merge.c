@@ -126,7 +126,7 @@ static void own_names_of_inputs_stay_apart(void **state)
     assert_int_equal(run(JOIN(one, two), "k2"), 22);
     assert_int_equal(run(JOIN(two, one), "k1"), 11);
     assert_int_equal(run(JOIN(two, one), "k2"), 22);
-    /* What is made of inputs may be an input. */
+    /* A merged text may be an input. */
     char *made = JOIN(one, two);
     static const char three[] =
         HEAD FUNC("", "helper", ADD("30")) KERNEL("k3", "\tmov.u32 %r1, 3;\n" CALL("helper"));
