@@ -111,7 +111,7 @@ static void write_log(const struct cuda_link_object *link, const char *text)
 
 struct input {
     const char *name;
-    char *data; /* with a zero byte behind it */
+    const char *data; /* with a zero byte behind it */
     size_t bytes;
     const char *text; /* its PTX; NULL: it has none, and `error` says so */
     size_t length;
@@ -160,15 +160,9 @@ static cuda_result open_input(struct input *input, cuda_device device)
     return CUDA_OK;
 }
 
-static void close_input(struct input *input)
-{
-    free(input->owned);
-    free(input->data);
-}
-
 /* nvcc's struct around a fatbin has its address. */
-static cuda_result copy_input(struct input *input, cuda_jit_input type, const void *data,
-                              size_t bytes)
+static cuda_result copy_data(cuda_jit_input type, const void *data, size_t bytes, char **copy,
+                             size_t *copied)
 {
     const uint32_t wrapper = FATBIN_WRAPPER_MAGIC;
     if (type == CUDA_JIT_INPUT_FATBINARY && bytes >= 2 * sizeof wrapper + sizeof data &&
@@ -178,12 +172,12 @@ static cuda_result copy_input(struct input *input, cuda_jit_input type, const vo
         if (!bytes)
             return CUDA_ERR_INVALID_IMAGE;
     }
-    input->bytes = bytes;
-    input->data = malloc(bytes + 1);
-    if (!input->data)
+    *copied = bytes;
+    *copy = malloc(bytes + 1);
+    if (!*copy)
         return CUDA_ERR_OUT_OF_MEMORY;
-    memcpy(input->data, data, bytes);
-    input->data[bytes] = '\0';
+    memcpy(*copy, data, bytes);
+    (*copy)[bytes] = '\0';
     return CUDA_OK;
 }
 
@@ -273,18 +267,21 @@ static cuda_result add_data(struct cuda_link_object *link, cuda_jit_input type, 
     char numbered[32];
     snprintf(numbered, sizeof numbered, "input %u", ptx_merge_count(link->merge) + 1);
     struct input input = {.name = name && *name ? name : numbered};
+    char *copy = NULL;
     cuda_result result;
     if (type != CUDA_JIT_INPUT_PTX && type != CUDA_JIT_INPUT_CUBIN &&
         type != CUDA_JIT_INPUT_FATBINARY) {
         error_set(&input.error, CUDA_ERR_NOT_SUPPORTED, MESSAGE_TEXT(merge_kind), input.name);
         result = say(&input);
     } else {
-        result = copy_input(&input, type, data, bytes);
+        result = copy_data(type, data, bytes, &copy, &input.bytes);
+        input.data = copy;
         if (result == CUDA_OK)
             result = add(link, &input);
     }
     write_log(link, result == CUDA_OK ? "" : input.error.text);
-    close_input(&input);
+    free(input.owned);
+    free(copy);
     return result;
 }
 

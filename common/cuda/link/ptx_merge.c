@@ -46,14 +46,16 @@ static bool claim_variable(struct ptx_merge *merge, struct merge_input *input,
 
 static void use_function(const struct merge_input *input, const struct ptx_function *function)
 {
-    if (function)
-        input->functions[function->id].symbol->claim.used = true;
+    struct merge_symbol *symbol = function ? input->functions[function->id].symbol : NULL;
+    if (symbol)
+        symbol->claim.used = true;
 }
 
 static void use_variable(const struct merge_input *input, const struct ptx_variable *variable)
 {
-    if (variable && input->variables[variable->id].symbol)
-        input->variables[variable->id].symbol->claim.used = true;
+    struct merge_symbol *symbol = variable ? input->variables[variable->id].symbol : NULL;
+    if (symbol)
+        symbol->claim.used = true;
 }
 
 /* The reader bounds the depth. */
@@ -298,9 +300,9 @@ static void take_reference(struct merge_symbol *symbol, const struct merge_place
 static bool is_better(const struct merge_symbol *symbol, const struct merge_place *place)
 {
     enum merge_strength strength = strength_of(&symbol->claim);
-    if (strength != symbol->strength || strength != MERGE_COMMON)
-        return strength > symbol->strength;
     const struct ptx_variable *one = symbol->definition.variable, *other = place->variable;
+    if (strength != symbol->strength || strength != MERGE_COMMON || !one || !other)
+        return strength > symbol->strength;
     return other->initialiser_count > 0 ||
            (one->initialiser_count == 0 && other->bytes > one->bytes);
 }

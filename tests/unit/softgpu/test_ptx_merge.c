@@ -58,8 +58,10 @@ static char *join(const char *const *texts, uint32_t *error)
     ({                                                                                             \
         uint32_t error_;                                                                           \
         char *text_ = join((const char *const[]){__VA_ARGS__, NULL}, &error_);                     \
-        if (!text_)                                                                                \
+        if (!text_) {                                                                              \
             fail_msg("%u: %s", error_, why.text);                                                  \
+            abort(); /* not reached, which the analyser can't see */                               \
+        }                                                                                          \
         text_;                                                                                     \
     })
 
