@@ -14,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from private_server import BUILD, Server, run  # noqa: E402
 
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 PROGRAM = os.path.join(BUILD, "tests/programs/dropin/program")
 HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n"
 PROTOTYPE = ".func (.param .b32 v) %s(.param .b32 a)"
@@ -122,6 +123,40 @@ class Links(unittest.TestCase):
                 ended = subprocess.run(["nvlink", "-arch=sm_75", "-o", os.path.join(self.folder, "linked"), *[path + ".o" for path in paths]],
                                        capture_output=True, text=True, check=False)
                 self.assertEqual(ended.returncode == 0, linked, ended.stdout + ended.stderr)
+
+
+@unittest.skipUnless(shutil.which("nvcc"), "NVIDIA's nvcc is not installed")
+class Compiled(unittest.TestCase):
+    """Two files of CUDA C++, compiled apart by nvcc and linked."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def compile(self, *options):
+        paths = []
+        for name in ("user", "library"):
+            paths.append(os.path.join(self.folder, name + ".ptx"))
+            source = os.path.join(ROOT, "tests/programs/dropin/linked", name + ".cu")
+            subprocess.run(["nvcc", "-rdc=true", "-ptx", "-arch=compute_75", *options, "-o", paths[-1], source], check=True)
+        return paths
+
+    def demand(self, ended):
+        """What C++ says of both files."""
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        words = [1 + i % 4 + i * 100 + 2 * 7 + 2 * i + i * 3 + 5 + 1000 * (1 + i % 4) + (i * 2 if i % 2 else i + 2) - i for i in range(64)]
+        self.assertEqual([int(word) for word in ended.stdout.split()], words)
+
+    def test_they_compute_what_their_sources_say(self):
+        with Server() as server:
+            # -G has debugging information and code that is not optimised.
+            for options in ((), ("-lineinfo",), ("-G",)):
+                paths = self.compile(*options)
+                for order in (paths, paths[::-1]):
+                    with self.subTest(options=options, first=order[0]):
+                        self.demand(run(PROGRAM, "run", *order, LD_LIBRARY_PATH=os.path.join(BUILD, "lib/gpushare"),
+                                        GPUSHARE_SOCKET=server.client))
+                        self.demand(run(PROGRAM, "run", *order, LD_LIBRARY_PATH=os.path.join(BUILD, "lib/softgpu"), GPUSHARE_SOCKET="/nowhere"))
 
 
 if __name__ == "__main__":

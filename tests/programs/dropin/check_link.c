@@ -242,24 +242,47 @@ void check_link(const struct work *work)
     check_refusals();
 }
 
-void print_linked(int count, char **paths)
+/* The image, which is the link's. */
+static void *link_files(cuda_link *link, int count, char **paths)
 {
     struct log log;
-    struct work work;
     void *image;
     size_t size;
-    begin(&work);
-    cuda_link link = begin_link(&log);
+    *link = begin_link(&log);
     cuda_result result = CUDA_OK;
     for (int i = 0; i < count && result == CUDA_OK; i++)
-        result = cuLinkAddFile_v2(link, CUDA_JIT_INPUT_PTX, paths[i], 0, NULL, NULL);
+        result = cuLinkAddFile_v2(*link, CUDA_JIT_INPUT_PTX, paths[i], 0, NULL, NULL);
     if (result == CUDA_OK)
-        result = cuLinkComplete(link, &image, &size);
+        result = cuLinkComplete(*link, &image, &size);
     if (result == CUDA_OK)
-        printf("%s", (char *)image);
-    else
-        fprintf(stderr, "refused: %s\n", log.text);
+        return image;
+    fprintf(stderr, "refused: %s\n", log.text);
+    exit(3);
+}
+
+void print_linked(int count, char **paths)
+{
+    struct work work;
+    cuda_link link;
+    begin(&work);
+    printf("%s", (const char *)link_files(&link, count, paths));
     OK(cuLinkDestroy(link));
-    if (result != CUDA_OK)
-        exit(3);
+}
+
+void run_linked(int count, char **paths)
+{
+    struct work work;
+    cuda_link link;
+    cuda_module module;
+    cuda_function function;
+    uint32_t found[WORDS];
+    void *parameters[] = {&work.words};
+    begin(&work);
+    OK(cuModuleLoadData(&module, link_files(&link, count, paths)));
+    OK(cuLinkDestroy(link));
+    OK(cuModuleGetFunction(&function, module, "k"));
+    OK(cuLaunchKernel(function, 1, 1, 1, WORDS, 1, 1, BYTES, NULL, parameters, NULL));
+    OK(cuMemcpyDtoH_v2(found, work.words, BYTES));
+    for (int i = 0; i < WORDS; i++)
+        printf("%u\n", found[i]);
 }

@@ -83,7 +83,11 @@ void check_batches(const struct work *work);
 void check_rest(struct work *work);
 /* Links PTX files, and prints the image if it is a text: that of a program which is served. Ends the
  * program with 3, and the reason, if they are refused. */
+/* Link PTX files. The first prints the image, a text where the program is served; the second
+ * launches the kernel k(words) with WORDS threads, and prints the words. Both end the program with
+ * 3, and the reason, if the files are refused. */
 void print_linked(int count, char **paths);
+void run_linked(int count, char **paths);
 /* Returns the number of blocks of the largest cooperative grid. */
 unsigned check_cooperative(const struct work *work);
 void check_peers(void);

@@ -15,6 +15,7 @@
  *   program peers          copies between two devices
  *   program table          has a library ask for an undocumented table, twice, and asks too
  *   program link FILE...   links files of PTX, and prints the text that they make
+ *   program run FILE...    links files of PTX, and prints the words that the kernel k makes
  */
 #include <dlfcn.h>
 #include <poll.h>
@@ -218,6 +219,10 @@ int main(int count_of_words, char **words)
         }
     if (count_of_words > 2 && !strcmp(words[1], "link")) {
         print_linked(count_of_words - 2, words + 2);
+        return 0;
+    }
+    if (count_of_words > 2 && !strcmp(words[1], "run")) {
+        run_linked(count_of_words - 2, words + 2);
         return 0;
     }
     fprintf(stderr, "usage: program MODE, one of those in program.c\n");
