@@ -11,12 +11,25 @@
 
 /* ---- names ---- */
 
-/* Compilers differ in whether a parameter is signed, so the size is what counts. */
-static bool same_variables(const struct ptx_variable *const *one,
-                           const struct ptx_variable *const *other, uint32_t count)
+static bool is_float(const struct ptx_variable *variable)
+{
+    return variable->type == PTX_F32 || variable->type == PTX_F64;
+}
+
+/* Compilers differ in whether a number is signed, which nvlink takes for the same, too. It does not
+ * look at alignments; but a compiler that sees both texts as one does. */
+static bool same_parameter(const struct ptx_variable *one, const struct ptx_variable *other)
+{
+    return one->space == other->space && one->bytes == other->bytes &&
+           one->elements == other->elements && one->vector == other->vector &&
+           one->align == other->align && is_float(one) == is_float(other);
+}
+
+static bool same_parameters(const struct ptx_variable *const *one,
+                            const struct ptx_variable *const *other, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (one[i]->space != other[i]->space || one[i]->bytes != other[i]->bytes)
+        if (!same_parameter(one[i], other[i]))
             return false;
     return true;
 }
@@ -25,15 +38,16 @@ static bool same_prototypes(const struct ptx_function *one, const struct ptx_fun
 {
     return one->entry == other->entry && one->param_count == other->param_count &&
            one->return_count == other->return_count &&
-           same_variables(one->params, other->params, one->param_count) &&
-           same_variables(one->returns, other->returns, one->return_count);
+           same_parameters(one->params, other->params, one->param_count) &&
+           same_parameters(one->returns, other->returns, one->return_count);
 }
 
-/* One of common variables may be larger, and an array without a size is as large as the other. */
+/* One of two common variables may be larger, and an array without a size is as large as the other.
+ */
 static bool same_sizes(const struct ptx_variable *one, const struct ptx_variable *other)
 {
     return one->bytes == other->bytes || one->bytes == 0 || other->bytes == 0 ||
-           one->linkage == PTX_LINK_COMMON || other->linkage == PTX_LINK_COMMON;
+           (one->linkage == PTX_LINK_COMMON && other->linkage == PTX_LINK_COMMON);
 }
 
 uint32_t merge_fit_places(const char *name, const struct merge_place *known,

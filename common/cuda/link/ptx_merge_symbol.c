@@ -89,7 +89,7 @@ bool merge_is_provided(const struct merge_place *place)
 {
     static const char *const functions[] = {"vprintf", "malloc", "free", "__assertfail"};
     if (place->variable)
-        return place->variable->space == PTX_SPACE_SHARED;
+        return place->variable->space == PTX_SPACE_SHARED && place->variable->bytes == 0;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (strcmp(place->function->name, functions[i]) == 0)
             return true;

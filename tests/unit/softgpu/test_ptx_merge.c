@@ -171,16 +171,17 @@ static void the_largest_common_variable_stays(void **state)
     static const char small[] = HEAD ".common .global .align 4 .u32 c;\n";
     static const char large[] = HEAD ".common .global .align 4 .u32 c[9];\n";
     static const char initial[] = HEAD ".common .global .align 4 .u32 c[9] = {8};\n";
-    static const char strong[] = HEAD ".visible .global .align 4 .u32 c = 9;\n";
+    static const char strong[] = HEAD ".visible .global .align 4 .u32 c[9] = {9};\n";
     static const char user[] =
-        HEAD ".extern .global .align 4 .u32 c;\n" KERNEL("k", "\tld.global.u32 %r1, [c];\n");
+        HEAD ".extern .global .align 4 .u32 c[9];\n" KERNEL("k", "\tld.global.u32 %r1, [c];\n");
     (void)state;
     char *text = JOIN(small, large, user);
     assert_non_null(strstr(text, "c[9]"));
     free(text);
-    assert_int_equal(run(JOIN(user, small, initial), "k"), 8);
+    assert_int_equal(run(JOIN(small, initial, user), "k"), 8);
     assert_int_equal(run(JOIN(user, initial, small), "k"), 8);
-    assert_int_equal(run(JOIN(small, strong, user), "k"), 9);
+    assert_int_equal(run(JOIN(large, strong, user), "k"), 9);
+    REFUSE(CUDA_ERR_INVALID_SOURCE, small, strong);
     REFUSE(CUDA_ERR_INVALID_SOURCE, initial, initial);
     REFUSE(CUDA_ERR_INVALID_SOURCE, initial, HEAD ".common .global .align 4 .u32 c[10];\n");
 }
