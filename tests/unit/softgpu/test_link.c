@@ -170,6 +170,53 @@ static void what_cannot_be_linked_is_refused(void **state)
     in_child(body_refusals);
 }
 
+/* An input that ends too soon, in memory of its own size. */
+static cuda_result add_cut(cuda_link link, const void *image, size_t bytes)
+{
+    void *cut = malloc(bytes);
+
+    memcpy(cut, image, bytes);
+    cuda_result result =
+        cuLinkAddData_v2(link, CUDA_JIT_INPUT_CUBIN, cut, bytes, "cut", 0, NULL, NULL);
+    free(cut);
+    return result;
+}
+
+static cuda_result load(const void *image)
+{
+    cuda_module module;
+
+    return cuModuleLoadData(&module, image);
+}
+
+static void body_made(void)
+{
+    cuda_link first, second;
+    void *image;
+    size_t size;
+
+    CHECK(kernels_open() == 0);
+    first = new_link();
+    CHECK(add_ptx(first, TEXT("7.0", "sm_70")) == CUDA_OK);
+    CHECK(cuLinkComplete(first, &image, &size) == CUDA_OK);
+    second = new_link();
+    for (size_t bytes = 1; bytes < size; bytes++)
+        CHECK(add_cut(second, image, bytes) != CUDA_OK);
+    CHECK(add_cut(second, image, size) == CUDA_OK);
+    CHECK(cuLinkDestroy(first) == CUDA_OK);
+    CHECK(add_ptx(second, counter_ptx) == CUDA_OK);
+    for (size_t bytes = 1; bytes <= 4; bytes++)
+        CHECK(add_cut(second, "\177ELF", bytes) != CUDA_OK);
+    CHECK(cuLinkComplete(second, &image, &size) == CUDA_OK);
+    CHECK(load(image) == CUDA_OK);
+}
+
+static void a_linked_image_is_an_input_if_it_is_whole(void **state)
+{
+    (void)state;
+    in_child(body_made);
+}
+
 static void *make_image(const struct container *container)
 {
     size_t size;
@@ -189,13 +236,6 @@ static void *make_container(const char *text, uint32_t arch)
                                           .arch = arch,
                                           .description = &nothing,
                                           .described = sizeof(nothing)});
-}
-
-static cuda_result load(const void *image)
-{
-    cuda_module module;
-
-    return cuModuleLoadData(&module, image);
 }
 
 #define SAYS(what) "// softgpu: " what "\n" TEXT("7.0", "sm_80")
@@ -631,6 +671,7 @@ int main(void)
         cmocka_unit_test(a_linked_image_runs),
         cmocka_unit_test(modules_of_one_image_have_variables_of_their_own),
         cmocka_unit_test(what_cannot_be_linked_is_refused),
+        cmocka_unit_test(a_linked_image_is_an_input_if_it_is_whole),
         cmocka_unit_test(without_a_compiler_only_linked_images_load),
         cmocka_unit_test(the_compiler_obeys_a_text_if_it_is_told_to),
         cmocka_unit_test(ptx_can_be_newer_than_the_driver),
