@@ -210,9 +210,9 @@ struct ptx_module {
 #define PTX_TEXT_BYTES (1u << 30)
 
 /*
- * text: at most PTX_TEXT_BYTES, copied where kept. 0, or the number that *why has then (common/error.h):
- * INVALID_PTX for a text that is not understood, its line first in the sentence; SERVER_RESOURCES
- * without memory.
+ * text: at most PTX_TEXT_BYTES, copied where kept. 0, or the number that *why has then
+ * (common/error.h): INVALID_PTX for a text that is not understood, its line first in the sentence;
+ * SERVER_RESOURCES without memory.
  */
 uint32_t ptx_read(const char *text, size_t length, struct ptx_module **module, struct error *why);
 
