@@ -81,8 +81,6 @@ void check_old_launches(const struct work *work);
 void check_batches(const struct work *work);
 /* Resets the primary context, and begins anew. */
 void check_rest(struct work *work);
-/* Links PTX files, and prints the image if it is a text: that of a program which is served. Ends the
- * program with 3, and the reason, if they are refused. */
 /* Link PTX files. The first prints the image, a text where the program is served; the second
  * launches the kernel k(words) with WORDS threads, and prints the words. Both end the program with
  * 3, and the reason, if the files are refused. */
