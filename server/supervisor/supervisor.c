@@ -23,6 +23,7 @@
 #include "server/supervisor/session/life/lost_kernels.h"
 #include "server/supervisor/session/owned/forward.h"
 #include "server/supervisor/session/owned/host.h"
+#include "server/supervisor/session/owned/memory.h"
 #include "server/supervisor/session/session_state.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/device/tracing.h"
@@ -76,13 +77,13 @@ static void unpark_clients(struct supervisor *supervisor, const struct device *d
             session_unpark(session);
 }
 
-/* Clients that wait for others to attach may go on. */
+/* Clients that wait for others to attach may go on, or those that wait for others' memory. */
 static void unpark_waiting(struct supervisor *supervisor)
 {
     struct server *server = &supervisor->server;
-    if (!server->own_requests.look)
+    if (!server->own_requests.look && !server->attaching_again)
         return;
-    server->own_requests.look = false;
+    server->own_requests.look = server->attaching_again = false;
     for (uint32_t i = 0; i < server->device_count; i++)
         if (device_serves(&server->devices[i]))
             unpark_clients(supervisor, &server->devices[i]);
@@ -148,6 +149,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     supervisor->saved = saved;
     list_init(&supervisor->server.session_list);
     pinned_pool_open(&supervisor->server.pinned, session_host_retry);
+    supervisor->server.make_room = session_memory_make_room;
     supervisor->server.loop = loop;
     job_pool_open(&supervisor->server.jobs, loop);
     supervisor->server.settings = settings;

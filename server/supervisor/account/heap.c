@@ -193,6 +193,7 @@ static void insert_used(struct heap *heap, struct heap_block *block)
     block->bucket_next = *to;
     *to = block;
     heap->used_blocks++;
+    block->region->used++;
     if (block->region->slab)
         kept_table_add(heap->kept_blocks, block, &block->row);
 }
@@ -288,6 +289,7 @@ struct heap_region *heap_block_reclaim(struct heap_block *block)
     struct heap *heap = region->heap;
     assert(block->state == HEAP_BLOCK_RETIRED && region->state == HEAP_REGION_LIVE);
     heap->retired_blocks--;
+    region->used--;
     block_forget(block);
     if (block->after && block->after->state == HEAP_BLOCK_FREE)
         join_after(heap, block);
@@ -449,6 +451,7 @@ void heap_region_clear(struct heap_region *region)
     whole->before = whole->after = whole->next = NULL;
     whole->state = HEAP_BLOCK_RETIRED;
     region->heap->retired_blocks++;
+    region->used = 1;
 }
 
 void heap_region_withdraw(struct heap_region *region)
@@ -463,6 +466,7 @@ void heap_region_withdraw(struct heap_region *region)
     block_forget(whole);
     free(whole);
     region->first = NULL;
+    region->used = 0;
     region->state = HEAP_REGION_UNMAPPING;
     heap_region_mark(region);
 }

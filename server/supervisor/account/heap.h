@@ -59,6 +59,8 @@ struct heap_region {
     bool gone;        /* the owner's: its worker has unmapped it */
     uint32_t kept;    /* the owner's: number of the descriptor (keep/keeper.h) */
     uint32_t row;     /* of kept_regions */
+    uint32_t used;    /* blocks of a live region that are not free */
+    uint32_t idle;    /* the owner's: how many of these its client keeps idle, as it last counted */
 };
 
 enum heap_block_state { HEAP_BLOCK_FREE, HEAP_BLOCK_USED, HEAP_BLOCK_RETIRED };

@@ -122,7 +122,11 @@ static uint32_t take_guarantees(struct session *session, const struct allowance 
                                 struct error *why)
 {
     const struct allowance more = guarantees_with(session, change);
-    return session_quota_guarantee(session, &more, why);
+    uint32_t error = session_quota_guarantee(session, &more, why);
+    /* Other clients may keep idle what it lacks. They have given way when it is asked for again. */
+    if (error)
+        session->server->make_room(session, more.of[RESOURCE_MEMORY].request);
+    return error;
 }
 
 /* Sets guarantees that are no higher than the present ones: there is always room for them. */
@@ -218,6 +222,7 @@ static void set_memory(struct session *session, const struct allowance *change)
     allowance_change(grant, &own);
     QUOTA_FOR_EACH (i)
         session->quotas[i].limit = grant->of[i].limit;
+    session->server->make_room(session, 0);
     session_touch(session);
 }
 

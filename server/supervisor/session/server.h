@@ -49,10 +49,14 @@ struct server {
     struct queue due;         /* marked sessions that the loop's turn has to look at */
     struct config *config;    /* the configuration in force, or NULL */
     bool attaching_waits;     /* a reload is under way: clients that want to attach wait */
+    bool attaching_again;     /* memory came back, for which clients wait to attach */
+    bool memory_awaited;      /* a session's memory_wait may be active */
     struct fd_budget budget;
     uint32_t user_clients_max; /* number of clients that one uid may have */
     uint64_t served;           /* clients that attached since the start */
     uint64_t refused; /* connections that could not: one too many, or refused by attaching */
+    /* Has memory that clients keep idle give way (session_memory_make_room). */
+    void (*make_room)(struct session *session, uint64_t request);
     struct address_plan plan;
     struct quota quotas[RESOURCES]; /* of all clients: resources that no device has its own of */
     struct pinned_pool pinned;      /* host buffers that nobody uses, and their windows */

@@ -427,11 +427,13 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
         result = uv_poll_init(server->loop, &session->poll, fd);
     if (result < 0)
         goto free_session;
-    session->poll.data = session->deadline.data = session->host_wait.data = session;
+    session->poll.data = session->deadline.data = session;
+    session->host_wait.data = session->memory_wait.data = session;
     uv_timer_init(server->loop, &session->deadline);
     uv_timer_init(server->loop, &session->host_wait);
+    uv_timer_init(server->loop, &session->memory_wait);
     uv_timer_start(&session->deadline, deadline_passed, server->settings->hello_timeout_ms, 0);
-    session->handles = 3;
+    session->handles = 4;
     process_watch(session);
     session_poll(session);
     session_touch(session);

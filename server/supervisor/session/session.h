@@ -104,6 +104,7 @@ struct session {
     uv_poll_t process_poll; /* of pidfd; its data is NULL while it is not open */
     uv_timer_t deadline;    /* until it has attached; then of its loads that wait, or of its end */
     uv_timer_t host_wait;   /* until a request has waited for the pool for long enough */
+    uv_timer_t memory_wait; /* likewise, for memory that other clients keep idle */
     unsigned handles;       /* number of open handles */
     int fd, pidfd;          /* -1: closed */
     bool pidfd_by_number;   /* it was found by the pid; identity.h */
@@ -174,7 +175,8 @@ struct session {
     struct queue wants;                            /* that wait, in order of arrival */
     struct heap_block *retired_now, *retired_next; /* wait for this quiesce; for the next one */
     uint32_t unmapping;                            /* number of regions being unmapped */
-    uint64_t slab_max;                             /* bytes; lowered while the device is full */
+    uint64_t room_until; /* ms of the loop: it waits to attach, for memory that others keep idle */
+    uint64_t slab_max;   /* bytes; lowered while the device is full */
 
     struct heap buffers;                /* host memory; one region for each buffer */
     struct pinned_window *spare_window; /* for giving the window up; or NULL */

@@ -27,6 +27,7 @@ struct want {
     struct queue_link link; /* in the session's wants, while it waits */
     struct session *session;
     uint64_t count; /* bytes */
+    uint64_t until; /* ms of the loop: it waits for others' idle memory; 0: it never did */
     /* Called exactly once, maybe before session_memory_want returns. It may want and return memory,
      * and may mark the session; the session stays valid for its caller. */
     void (*done)(struct want *want, const struct want_answer *answer);

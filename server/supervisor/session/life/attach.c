@@ -408,19 +408,30 @@ static bool take_window(struct session *session, struct error *why)
     return false;
 }
 
-/* Returns false with *why if there is no room for what is requested. */
-static bool open_accounts(struct session *session, struct error *why)
+/* Whether the memory that a request lacks may come from what other clients keep idle. */
+static bool memory_comes(struct session *session)
+{
+    const struct quota *all = session->quotas[RESOURCE_MEMORY].parent;
+    uint64_t request = session->grant.allowance.of[RESOURCE_MEMORY].request;
+    return request && all && request <= all->limit &&
+           session_memory_await_others(session, all, request, &session->room_until);
+}
+
+/* Returns BEGINNING_REFUSED with *why if there is no room for what is requested. */
+static enum beginning open_accounts(struct session *session, struct error *why)
 {
     struct server *server = session->server;
     objects_open(&session->objects, server->settings->streams, &server->cache.key,
                  session_tables(session, PART_STREAMS));
     if (!session_quota_open(session, why))
-        return true;
+        return BEGINNING_MADE;
+    if (memory_comes(session))
+        return BEGINNING_WAITS;
     /* The pool may hold the memory that a request lacks. It has given way when the client comes
      * again. */
     pinned_pool_make_room(session, &server->quotas[RESOURCE_HOST_MEMORY],
                           session->grant.allowance.host_memory.request);
-    return false;
+    return BEGINNING_REFUSED;
 }
 
 /* Makes what client and worker share, and tells the worker of it. Returns false with *why. */
@@ -476,10 +487,12 @@ static enum beginning attach_begin(struct session *session, uint64_t serial,
         return BEGINNING_REFUSED;
     }
     session->attach_serial = serial;
-    if (open_accounts(session, why) && ask_worker(session, serial, why))
-        return BEGINNING_MADE;
-    session_attach_release(session);
-    return BEGINNING_REFUSED;
+    enum beginning beginning = open_accounts(session, why);
+    if (beginning == BEGINNING_MADE && !ask_worker(session, serial, why))
+        beginning = BEGINNING_REFUSED;
+    if (beginning != BEGINNING_MADE)
+        session_attach_release(session);
+    return beginning;
 }
 
 bool session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
@@ -487,6 +500,7 @@ bool session_attach_now(struct session *session, uint64_t serial, const struct p
     struct error why;
     enum beginning beginning = attach_begin(session, serial, wish, &why);
     if (beginning == BEGINNING_REFUSED) {
+        session->room_until = 0;
         session_refuse_why(session, serial, &why);
         if (!session->refused)
             log_notice(MESSAGE_TEXT(log_client_refused), session->number, session->name,

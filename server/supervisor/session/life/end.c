@@ -68,6 +68,7 @@ static void hang_up(struct session *session)
     session->fd = -1;
     uv_timer_stop(&session->deadline);
     uv_timer_stop(&session->host_wait);
+    uv_timer_stop(&session->memory_wait);
     if (session->pidfd < 0)
         return;
     if (session->process_poll.data)
@@ -175,5 +176,6 @@ bool session_end(struct session *session)
     log_debug(MESSAGE_TEXT(log_client_over), session->number);
     uv_close((uv_handle_t *)&session->deadline, handle_closed);
     uv_close((uv_handle_t *)&session->host_wait, handle_closed);
+    uv_close((uv_handle_t *)&session->memory_wait, handle_closed);
     return true;
 }

@@ -12,6 +12,7 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "server/supervisor/session/owned/idle_memory.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
@@ -57,6 +58,122 @@ static void want_queue(struct want *want)
     queue_append(&want->session->wants, &want->link);
 }
 
+/* ---- memory that clients keep idle ---- */
+
+/* Memory that is taken from a client comes when that client's work is done, which may be never. */
+enum { OTHERS_WAIT_MS = 2000 };
+
+/* Whether memory may be taken from the client now: its worker knows it. */
+static bool gives_idle(const struct session *session)
+{
+    return session->state == PROTO_CONNECTION_STATE_ATTACHED && session->at_worker &&
+           !session->held && !session->down;
+}
+
+static uint64_t take_idle(struct session *session, uint64_t least)
+{
+    uint64_t bytes =
+        gives_idle(session) ? session_idle_memory_take(session, least, session_memory_return) : 0;
+    if (bytes)
+        session_touch(session);
+    return bytes;
+}
+
+static bool counts_in(const struct session *session, const struct quota *total)
+{
+    const struct quota *own = &session->quotas[RESOURCE_MEMORY];
+    const struct quota_link *link = own->totals;
+    while (link && link->total != total)
+        link = link->next;
+    return link || own->parent == total;
+}
+
+static bool is_other(const struct session *session, const struct session *other)
+{
+    return other != session && other->device == session->device;
+}
+
+/* Returns whether the others had any. */
+static bool take_others(const struct session *session, const struct quota *culprit, uint64_t bytes)
+{
+    uint64_t taken = 0;
+    struct session *other;
+    LIST_FOR_EACH (other, &session->server->session_list, link)
+        if (taken < bytes && is_other(session, other) && counts_in(other, culprit))
+            taken += take_idle(other, bytes - taken);
+    return taken != 0;
+}
+
+static bool others_free(const struct session *session)
+{
+    const struct session *other;
+    LIST_FOR_EACH (other, &session->server->session_list, link)
+        if (is_other(session, other) && frees_pending(other))
+            return true;
+    return false;
+}
+
+static void others_wait_is_over(uv_timer_t *timer)
+{
+    struct session *session = timer->data;
+    session->server->attaching_again |= session->state != PROTO_CONNECTION_STATE_ATTACHED;
+    session_touch(session);
+    wants_retry(session);
+}
+
+bool session_memory_await_others(struct session *session, const struct quota *culprit,
+                                 uint64_t bytes, uint64_t *until)
+{
+    uv_timer_t *timer = &session->memory_wait;
+    uint64_t now = uv_now(session->server->loop);
+    if (culprit && take_others(session, culprit, bytes) && !*until)
+        *until = now + OTHERS_WAIT_MS;
+    if (now >= *until || !others_free(session))
+        return false;
+    uint64_t left = *until - now;
+    session->server->memory_awaited = true;
+    if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > left)
+        uv_timer_start(timer, others_wait_is_over, left, 0);
+    return true;
+}
+
+/* Memory of this session has come back: others may wait for it, or want to attach. */
+static void others_retry(const struct session *session)
+{
+    struct server *server = session->server;
+    struct session *other;
+    if (!server->memory_awaited)
+        return;
+    server->memory_awaited = false;
+    server->attaching_again = true;
+    LIST_FOR_EACH (other, &server->session_list, link)
+        if (uv_is_active((uv_handle_t *)&other->memory_wait)) {
+            server->memory_awaited = true;
+            session_touch(other);
+            wants_retry(other);
+        }
+}
+
+/* Whether memory is on its way to a want that lacks room in this quota; NULL: in its window. The
+ * client's own comes first, freed or idle. */
+static bool want_waits(struct want *want, const struct quota *culprit, uint64_t bytes)
+{
+    struct session *session = want->session;
+    if (!frees_pending(session))
+        take_idle(session, UINT64_MAX);
+    return frees_pending(session) ||
+           session_memory_await_others(session, culprit, bytes, &want->until);
+}
+
+void session_memory_make_room(struct session *session, uint64_t request)
+{
+    const struct quota *memory = &session->quotas[RESOURCE_MEMORY];
+    if (memory->used > memory->limit)
+        take_idle(session, UINT64_MAX);
+    if (request && request <= memory->parent->limit)
+        take_others(session, memory->parent, request);
+}
+
 /* ---- regions: from the worker and back to it ---- */
 
 /* Forgets a region that was never mapped, or that the worker has unmapped. */
@@ -76,6 +193,7 @@ static void unmap_answered(void *context, const struct worker_answer *answer)
     switch (answer->outcome) {
     case WORKER_ANSWERED:
         region_forget(region);
+        others_retry(session);
         break;
     case WORKER_REFUSED:
         /* It is there still: so are its charge and its addresses, until the session's end. */
@@ -114,9 +232,10 @@ static void map_refused(struct session *session, struct heap_region *region,
     uint64_t bytes = region->bytes;
     bool slab = region->slab;
     bool full = answer->error == PROTO_ERROR_OUT_OF_MEMORY;
+    const struct quota *device = session->quotas[RESOURCE_MEMORY].parent;
     region_forget(region);
     if (!slab) {
-        if (full && frees_pending(session))
+        if (full && want_waits(want, device, bytes))
             want_queue(want);
         else
             want_refuse(want, answer->error, answer->text);
@@ -134,7 +253,8 @@ static void map_refused(struct session *session, struct heap_region *region,
     struct queue all = session->wants;
     session->wants = (struct queue){0};
     while ((want = QUEUE_TAKE(&all, struct want, link)))
-        if (heap_round(want->count) < HEAP_SMALL_BELOW)
+        if (heap_round(want->count) < HEAP_SMALL_BELOW &&
+            !(full && want_waits(want, device, bytes)))
             want_refuse(want, answer->error, answer->text);
         else
             want_queue(want);
@@ -260,6 +380,10 @@ static void want_try(struct want *want)
         want_queue(want);
         return;
     }
+    if (heap->used_blocks >= SESSION_ALLOCATIONS_MAX && want_waits(want, NULL, bytes)) {
+        want_queue(want);
+        return;
+    }
     if (heap->used_blocks >= SESSION_ALLOCATIONS_MAX) {
         want_refuse(want, MESSAGE(allocations_max));
         return;
@@ -291,7 +415,7 @@ static void want_try(struct want *want)
             return;
         }
     }
-    if (result == REGION_NO_ROOM && frees_pending(session))
+    if (result == REGION_NO_ROOM && want_waits(want, culprit, whole))
         want_queue(want);
     else if (result == REGION_NO_ROOM)
         want_refuse_room(want, whole, culprit);
@@ -598,7 +722,8 @@ void session_memory_free(struct session *session, struct channel_message *messag
 void session_memory_query(struct session *session, struct channel_message *message)
 {
     struct proto_memory_info body = {.limit = session->quotas[RESOURCE_MEMORY].limit,
-                                     .used = session->quotas[RESOURCE_MEMORY].used,
+                                     .used = saturating_sub(session->quotas[RESOURCE_MEMORY].used,
+                                                            session_idle_memory_charged(session)),
                                      .host_limit = session->quotas[RESOURCE_HOST_MEMORY].limit,
                                      .host_used = session->quotas[RESOURCE_HOST_MEMORY].used};
     session_answer(session, PROTO_MEMORY_INFO, message->header.serial, &body, NULL, 0);

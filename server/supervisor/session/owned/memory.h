@@ -7,6 +7,7 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_OWNED_MEMORY_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_OWNED_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "server/supervisor/worker/worker_link.h"
@@ -25,6 +26,18 @@ session_handler session_memory_alloc, session_memory_free, session_memory_query;
 void session_memory_want(struct want *want);
 /* Frees a block. It is used again only when the device is done with the client's work so far. */
 void session_memory_return(struct session *session, struct heap_block *block);
+
+/* A client's limit may be lower now, or memory be requested for it: takes what it keeps idle if it
+ * has more than its limit, and so many bytes of what the device's other clients keep. */
+void session_memory_make_room(struct session *session, uint64_t request);
+
+/*
+ * An amount of `bytes` lacks room in this quota, which other clients' memory counts in: what they
+ * keep idle is taken from them. Returns whether it may come, so that the caller may wait for
+ * server->attaching_again. *until is when it has waited for long enough; 0 at first.
+ */
+bool session_memory_await_others(struct session *session, const struct quota *culprit,
+                                 uint64_t bytes, uint64_t *until);
 
 /* The session is taken down: every want that waits ends with WANT_SESSION_ENDED. */
 void session_memory_flush(struct session *session);
