@@ -236,6 +236,7 @@ static void delete_connection(gpushare_connection *connection)
     module_delete_all(connection);
     event_delete_all(connection);
     allocation_destroy(&connection->allocations, here);
+    idle_memory_destroy(&connection->idle, here);
     peer_destroy(&connection->peers, here);
     /* A forked child does not have the mappings, and may have something else at these addresses. */
     if (here) {
@@ -277,6 +278,7 @@ gpushare_error connect_open(const struct gpushare_options *options,
     list_init(&made->modules);
     list_init(&made->events);
     allocation_init(&made->allocations);
+    idle_memory_init(&made->idle);
     staging_init(&made->staging);
     peer_init(&made->peers);
     error = establish_connection(made, state);

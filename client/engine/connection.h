@@ -6,9 +6,9 @@
  *
  * Every call of an API begins with connection_check(). A thread takes locks in this order:
  * registry, peer, stream (the default stream's before another's), lists, session. The locks of
- * staging and allocations are taken last, with no lock after them. The registry's lock is held for
- * no longer than it takes to look: a thread that has more to do with a connection that is not its
- * caller's holds the connection instead.
+ * staging, allocations and idle memory are taken last, with no lock after them. The registry's lock
+ * is held for no longer than it takes to look: a thread that has more to do with a connection that
+ * is not its caller's holds the connection instead.
  *
  * No thread waits for the device while it holds `lists`. One thread may wait for room in a ring
  * while it holds `lists`: the default stream, while it joins the blocking streams.
@@ -21,7 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/engine/allocation.h"
+#include "client/engine/range/allocation.h"
+#include "client/engine/range/idle_memory.h"
 #include "client/engine/observer.h"
 #include "client/engine/peer.h"
 #include "client/engine/staging.h"
@@ -55,6 +56,7 @@ struct gpushare_connection {
     struct list events;        /* struct gpushare_event */
 
     struct allocations allocations;
+    struct idle_memory idle;
     struct session session;
     struct observer observer;
     struct ring_memory rings; /* grows under `lists` */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/engine/connection.h"
+#include "client/engine/stream.h"
 #include "client/session/failure.h"
 #include "common/messages.h"
 
@@ -58,8 +59,65 @@ static gpushare_error send_device_free(gpushare_connection *connection, uint64_t
     return connection_call(connection, &call);
 }
 
-gpushare_error memory_device_alloc(gpushare_connection *connection, uint64_t count,
-                                   gpushare_address *address)
+/* ---- freed memory that stays ---- */
+
+/* The minor version of the protocol whose servers take it back. */
+enum { IDLE_SINCE = 3 };
+
+void memory_keep_freed(gpushare_connection *connection)
+{
+    if (connection->server_minor >= IDLE_SINCE)
+        idle_memory_begin(&connection->idle, connection->header->idle,
+                          connection->attached.grant.allowance.memory.limit / 2);
+}
+
+static bool note_stream(const gpushare_connection *connection, const struct gpushare_stream *stream,
+                        struct idle_work *work)
+{
+    uint64_t last = stream_last(stream);
+    if (stream_has_reached(connection, stream->index, last))
+        return true;
+    if (work->streams == IDLE_STREAMS_MAX)
+        return false;
+    work->of[work->streams].completed =
+        &ring_at(connection->rings.base, connection->status_memory.base, stream->index)
+             .status->completed;
+    work->of[work->streams++].value = last;
+    return true;
+}
+
+/* Notes the work that was issued until now and is not done. Returns false if it is in too many
+ * streams. */
+static bool note_work(gpushare_connection *connection, struct idle_work *work)
+{
+    const struct gpushare_stream *stream;
+    pthread_mutex_lock(&connection->lists);
+    bool noted = note_stream(connection, connection->default_stream, work);
+    LIST_FOR_EACH (stream, &connection->streams, in_connection)
+        noted = noted && note_stream(connection, stream, work);
+    pthread_mutex_unlock(&connection->lists);
+    return noted;
+}
+
+/* Keeps a block that was freed; older ones give way. Returns false if it is to go to the server. */
+static bool keep_idle(gpushare_connection *connection, const struct allocation *freed)
+{
+    struct idle_memory *idle = &connection->idle;
+    struct idle_work work = {0};
+    uint64_t oldest;
+    if (!idle_memory_may_keep(idle, freed->bytes) || !note_work(connection, &work))
+        return false;
+    while (!idle_memory_keep(idle, freed, &work))
+        if (!idle_memory_oldest(idle, &oldest) || send_device_free(connection, oldest))
+            return false;
+    return true;
+}
+
+/* ---- allocating and freeing ---- */
+
+/* Asks the server for memory. */
+static gpushare_error ask_device_memory(gpushare_connection *connection, uint64_t count,
+                                        struct allocation *allocation)
 {
     struct proto_memory_alloc body = {.count = count};
     struct proto_memory_allocated reply;
@@ -69,16 +127,38 @@ gpushare_error memory_device_alloc(gpushare_connection *connection, uint64_t cou
                                 .reply_body = &reply,
                                 .reply_bytes = sizeof reply};
     gpushare_error error = connection_call(connection, &call);
+    if (!error)
+        *allocation = (struct allocation){.address = reply.address,
+                                          .bytes = reply.count,
+                                          .asked = count,
+                                          .kind = ALLOCATION_DEVICE};
+    return error;
+}
+
+gpushare_error memory_device_alloc(gpushare_connection *connection, uint64_t count,
+                                   gpushare_address *address)
+{
+    struct allocation allocation;
+    gpushare_error error = idle_memory_take(&connection->idle, count, &allocation)
+                               ? GPUSHARE_SUCCESS
+                               : ask_device_memory(connection, count, &allocation);
     if (error)
         return error;
-    struct allocation allocation = {
-        .address = reply.address, .bytes = reply.count, .asked = count, .kind = ALLOCATION_DEVICE};
     if (allocation_add(&connection->allocations, &allocation) < 0) {
-        (void)send_device_free(connection, reply.address);
+        (void)send_device_free(connection, allocation.address);
         return fail_no_memory();
     }
-    *address = reply.address;
+    *address = allocation.address;
     return GPUSHARE_SUCCESS;
+}
+
+gpushare_error memory_device_trim(gpushare_connection *connection)
+{
+    gpushare_error error = GPUSHARE_SUCCESS;
+    uint64_t oldest;
+    while (!error && idle_memory_oldest(&connection->idle, &oldest))
+        error = send_device_free(connection, oldest);
+    return error;
 }
 
 gpushare_error memory_device_free(gpushare_connection *connection, gpushare_address address)
@@ -87,6 +167,8 @@ gpushare_error memory_device_free(gpushare_connection *connection, gpushare_addr
     /* Removed before the server is asked: it may give the address to another thread at once. */
     if (!allocation_take(&connection->allocations, address, ALLOCATION_DEVICE, &taken))
         return failure(MESSAGE(device_free_unknown), (unsigned long long)address);
+    if (keep_idle(connection, &taken))
+        return GPUSHARE_SUCCESS;
     gpushare_error error = send_device_free(connection, address);
     if (error) /* the server did not free it */
         (void)allocation_add(&connection->allocations, &taken);

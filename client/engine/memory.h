@@ -23,14 +23,24 @@ enum memory_kind memory_classify(gpushare_connection *connection, uint64_t addre
 
 /*
  * Allocates count bytes of device memory; count is at least 1. *address is written on success only.
+ * The memory may be the connection's own, freed before: its bytes are not defined.
  * memory_device_free frees the memory, or the end of the connection. Returns OUT_OF_MEMORY among
  * others.
  */
 gpushare_error memory_device_alloc(gpushare_connection *connection, uint64_t count,
                                    gpushare_address *address);
 
-/* Frees device memory. address: as allocated; INVALID_HANDLE for any other. */
+/* Frees device memory. address: as allocated; INVALID_HANDLE for any other. After memory_keep_freed
+ * it may stay with the connection, for its next allocations. */
 gpushare_error memory_device_free(gpushare_connection *connection, gpushare_address address);
+
+/* Device memory that is freed stays with the connection from now on, up to half of its limit, if
+ * the server knows how to take it back. */
+void memory_keep_freed(gpushare_connection *connection);
+
+/* Gives freed memory that stayed with the connection back to the server. Returns the first
+ * error. */
+gpushare_error memory_device_trim(gpushare_connection *connection);
 
 /* Asks the server for the connection's limits and use. *info is written whole, on success only. */
 gpushare_error memory_usage(gpushare_connection *connection, struct gpushare_memory_info *info);

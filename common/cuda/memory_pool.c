@@ -361,6 +361,8 @@ void memory_pool_trim(struct memory_pool *pool, uint64_t least)
     end_if_empty(pool);
     pthread_mutex_unlock(&table->lock);
     (void)release_all(table, place, &taken);
+    if (table->calls->trim)
+        table->calls->trim(place);
 }
 
 /* Of all pools of the place. */

@@ -43,6 +43,8 @@ struct memory_pool_calls {
     cuda_result (*query)(cuda_event mark);
     cuda_result (*await)(cuda_event mark);
     void (*drop)(cuda_event mark);
+    /* Gives back what `release` has kept for later allocations. NULL: it keeps nothing. */
+    void (*trim)(void *place);
 };
 
 struct memory_pools {
@@ -103,7 +105,7 @@ bool memory_pool_disown(struct memory_pools *table, cuda_device_ptr ptr);
 
 /* Releases kept blocks whose streams have come so far, the oldest first: of one pool until it
  * reserves no more than `keep` bytes; of each pool of the place until it is down to its
- * threshold. */
+ * threshold. The former gives back what the calls keep as well. */
 void memory_pool_trim(struct memory_pool *pool, uint64_t keep);
 void memory_pool_settle(struct memory_pools *table, void *place);
 

@@ -175,6 +175,25 @@ class Programs(unittest.TestCase):
         output, errors = idle.communicate("\n", SECONDS)
         self.assertEqual((idle.returncode, output), (0, "right\n"), errors)
 
+    def test_memory_that_a_program_keeps_idle_serves_another(self):
+        keep = self.start("keep")
+        self.run_well(PROGRAM, "fill")
+        output, errors = keep.communicate("", SECONDS)
+        self.assertEqual((keep.returncode, output), (0, "right\n"), errors)
+
+    def test_a_program_that_requests_memory_gets_what_another_keeps_idle(self):
+        keep = self.start("keep")
+        memory = int(self.run_well(PROGRAM, "share").split()[1])
+        self.run_well(PROGRAM, "fill", GPUSHARE_MEMORY_REQUEST=str(memory // 5 * 4))
+        output, errors = keep.communicate("", SECONDS)
+        self.assertEqual((keep.returncode, output), (0, "right\n"), errors)
+
+    def test_memory_that_a_program_keeps_idle_outlives_the_worker(self):
+        keep = self.start("keep")
+        os.kill(self.worker(), signal.SIGKILL)
+        output, errors = keep.communicate("", SECONDS)
+        self.assertEqual((keep.returncode, output), (0, "right\n"), errors)
+
     def test_a_program_whose_work_is_lost_ends_with_a_sticky_error(self):
         for _ in range(30):
             steady = self.start("steady")

@@ -5,7 +5,7 @@
 #include "client/cuda/driver/base/driver_connection.h"
 #include "client/cuda/driver/base/driver_device.h"
 #include "client/cuda/driver/base/driver_result.h"
-#include "client/engine/allocation.h"
+#include "client/engine/range/allocation.h"
 #include "client/engine/connection.h"
 #include "client/engine/event.h"
 #include "client/engine/memory.h"
@@ -81,6 +81,13 @@ static void drop(cuda_event event)
     (void)event_close((gpushare_event *)event);
 }
 
+static void trim(void *place)
+{
+    gpushare_connection *connection = connection_of(place);
+    if (connection)
+        (void)memory_device_trim(connection);
+}
+
 const struct memory_pool_calls front_pool_calls = {.alloc = alloc,
                                                    .release = release,
                                                    .measure = measure,
@@ -88,4 +95,5 @@ const struct memory_pool_calls front_pool_calls = {.alloc = alloc,
                                                    .follow = follow,
                                                    .query = query,
                                                    .await = await,
-                                                   .drop = drop};
+                                                   .drop = drop,
+                                                   .trim = trim};

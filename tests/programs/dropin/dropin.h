@@ -72,6 +72,7 @@ void check_kernels(const struct work *work);
 void check_libraries(void);
 void check_attributes(const struct work *work);
 void check_pools(void);
+void check_freed(const struct work *work);
 void check_managed(const struct work *work);
 void check_stream_attributes(const struct work *work);
 void check_values(const struct work *work);
@@ -89,6 +90,8 @@ void run_linked(int count, char **paths);
 /* Returns the number of blocks of the largest cooperative grid. */
 unsigned check_cooperative(const struct work *work);
 void check_peers(void);
+void keep_idle(void);
+void fill_memory(void);
 void check_lookup(void);
 void check_fork(void);
 

@@ -16,6 +16,8 @@
  *   program table          has a library ask for an undocumented table, twice, and asks too
  *   program link FILE...   links files of PTX, and prints the text that they make
  *   program run FILE...    links files of PTX, and prints the words that the kernel k makes
+ *   program keep           keeps three eighths of the memory idle until its standard input ends
+ *   program fill           has three quarters of the memory
  */
 #include <dlfcn.h>
 #include <poll.h>
@@ -77,6 +79,7 @@ static void calls(void)
     begin(&work);
     check_pools();
     begin(&work);
+    check_freed(&work);
     check_copies(&work);
     check_pointers(&work);
     check_registered(&work);
@@ -209,9 +212,10 @@ int main(int count_of_words, char **words)
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"calls", calls},   {"share", share},       {"cooperative", cooperative},
-                 {"fault", fault},   {"steady", steady},     {"idle", idle},
-                 {"absent", absent}, {"peers", check_peers}, {"table", table}};
+    } modes[] = {{"calls", calls},    {"share", share},       {"cooperative", cooperative},
+                 {"fault", fault},    {"steady", steady},     {"idle", idle},
+                 {"absent", absent},  {"peers", check_peers}, {"table", table},
+                 {"keep", keep_idle}, {"fill", fill_memory}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count_of_words == 2 && !strcmp(words[1], modes[i].name)) {
             modes[i].run();

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "client/engine/allocation.h"
+#include "client/engine/range/allocation.h"
 
 enum { SPACE = 400, STEPS = 20000, NOBODY = 0 };
 

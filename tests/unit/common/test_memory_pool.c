@@ -16,7 +16,7 @@ enum { LIMIT = 1000, MARKS = 32 };
 /* The other side of the calls. */
 struct fake {
     size_t in_use, sizes[MARKS]; /* by address */
-    unsigned allocated, released, followed, marks, dropped;
+    unsigned allocated, released, followed, marks, dropped, trimmed;
     bool reached[MARKS];
 };
 
@@ -87,8 +87,15 @@ static void fake_drop(cuda_event mark)
     fake.dropped++;
 }
 
-static const struct memory_pool_calls calls = {fake_alloc,  fake_release, fake_measure, fake_mark,
-                                               fake_follow, fake_query,   fake_await,   fake_drop};
+static void fake_trim(void *place)
+{
+    assert_ptr_equal(place, &fake);
+    fake.trimmed = fake.released;
+}
+
+static const struct memory_pool_calls calls = {fake_alloc, fake_release, fake_measure,
+                                               fake_mark,  fake_follow,  fake_query,
+                                               fake_await, fake_drop,    fake_trim};
 static struct memory_pools pools = MEMORY_POOLS_INIT(pools, &calls);
 
 static int begin(void **state)
@@ -180,8 +187,10 @@ static void an_idle_device_keeps_as_much_as_the_threshold_says(void **state)
     memory_pool_settle(&pools, &fake);
     assert_int_equal(fake.released, 1);
     assert_int_equal(fake.sizes[ptr[0]], 0); /* the oldest */
+    assert_int_equal(fake.trimmed, 0);
     memory_pool_trim(*state, 100);
     assert_int_equal(fake.released, 2);
+    assert_int_equal(fake.trimmed, 2); /* the calls', behind the pool's */
     memory_pool_trim(*state, 0);
     assert_int_equal(fake.in_use, 0);
 }

@@ -8,6 +8,7 @@
 #include "client/cuda/driver/base/driver_registered.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connect.h"
+#include "client/engine/memory.h"
 #include "client/session/device.h"
 #include "client/session/warning.h"
 #include "common/cuda/front/driver_pool.h"
@@ -107,6 +108,8 @@ static cuda_result connect_device(struct driver_device *device, gpushare_connect
     if (*connection)
         return CUDA_OK;
     DRIVER_TRY(driver_result_refused(connect_open(&options, connection)));
+    /* CUDA promises nothing about what new memory holds. */
+    memory_keep_freed(*connection);
     device->warned = true;
     atomic_store_explicit(&device->connection, *connection, memory_order_release);
     return CUDA_OK;

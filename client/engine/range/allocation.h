@@ -8,8 +8,8 @@
  * A variable lies where the driver put it, in the device window or elsewhere. A variable that lies
  * inside other memory of this table is not listed. Any thread.
  */
-#ifndef GPUSHARE_CLIENT_ENGINE_ALLOCATION_H
-#define GPUSHARE_CLIENT_ENGINE_ALLOCATION_H
+#ifndef GPUSHARE_CLIENT_ENGINE_RANGE_ALLOCATION_H
+#define GPUSHARE_CLIENT_ENGINE_RANGE_ALLOCATION_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "client/engine/allocation.h"
+#include "client/engine/range/allocation.h"
 
 #include <errno.h>
 #include <stdatomic.h>
