@@ -9,6 +9,7 @@
 #include "client/engine/stream.h"
 #include "client/engine/thread_stream.h"
 #include "client/session/failure.h"
+#include "common/cpu.h"
 #include "common/messages.h"
 
 /* The minor version of the first server that knows such launches. */
@@ -117,9 +118,9 @@ static inline void fill_command(union command *command, const struct gpushare_fu
 }
 
 /* Parameters that don't fit the descriptor go through the arena. */
-static gpushare_error submit_long(struct gpushare_stream *stream, union command *command,
-                                  const struct gpushare_function *function,
-                                  struct launch_source source)
+static inline gpushare_error submit_long(struct gpushare_stream *stream, union command *command,
+                                         const struct gpushare_function *function,
+                                         struct launch_source source)
 {
     void *at;
     gpushare_error error = stream_begin(stream);
@@ -144,16 +145,17 @@ static inline gpushare_error check_loss(gpushare_function *function)
                : GPUSHARE_SUCCESS;
 }
 
-static inline gpushare_error queue_launch(gpushare_function *function, struct gpushare_dim grid,
-                                          struct gpushare_dim block, uint32_t shared,
-                                          gpushare_stream *handle, struct launch_source source,
-                                          uint16_t flags)
+__attribute__((always_inline)) static inline gpushare_error
+queue_launch(gpushare_function *function, struct gpushare_dim grid, struct gpushare_dim block,
+             uint32_t shared, gpushare_stream *handle, struct launch_source source, uint16_t flags)
 {
-    struct gpushare_stream *stream;
-    gpushare_error error = thread_stream_resolve(function->connection, handle, &stream);
+    struct gpushare_stream *stream = function->connection->default_stream;
+    gpushare_error error =
+        handle ? thread_stream_resolve(function->connection, handle, &stream) : GPUSHARE_SUCCESS;
     if (error || (error = check_loss(function)) ||
         (error = check_geometry(function, grid, block, shared)))
         return error;
+    cpu_prefetch_write(&stream->producer.ring.header->tail);
     union command command;
     fill_command(&command, function, grid, block, shared, flags);
     if (function->parameter_bytes > PROTO_PARAMETERS_INLINE)
@@ -169,6 +171,13 @@ gpushare_error launch_kernel(gpushare_function *function, struct gpushare_dim gr
                              void *const *parameters)
 {
     return queue_launch(function, grid, block, shared, stream,
+                        (struct launch_source){.each = parameters}, 0);
+}
+
+gpushare_error launch_shaped(gpushare_function *function, const struct launch_shape *shape,
+                             gpushare_stream *stream, void *const *parameters)
+{
+    return queue_launch(function, shape->grid, shape->block, shape->shared, stream,
                         (struct launch_source){.each = parameters}, 0);
 }
 

@@ -24,7 +24,19 @@ gpushare_error launch_kernel(gpushare_function *function, struct gpushare_dim gr
                              struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
                              void *const *parameters);
 
-/* The same, with the parameters laid out in one block of function->parameter_bytes bytes. */
+/* A launch's grid, block and dynamic shared memory. */
+struct launch_shape {
+    struct gpushare_dim grid, block;
+    uint32_t shared;
+};
+
+/* The same for callers that have the six sizes one by one: put together in registers, they would be
+ * written to the stack and read again in other widths, which takes 5 ns. */
+gpushare_error launch_shaped(gpushare_function *function, const struct launch_shape *shape,
+                             gpushare_stream *stream, void *const *parameters);
+
+/* The same as launch_kernel, with the parameters laid out in one block of function->parameter_bytes
+ * bytes. */
 gpushare_error launch_packed(gpushare_function *function, struct gpushare_dim grid,
                              struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
                              const void *parameters);

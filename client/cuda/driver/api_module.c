@@ -254,16 +254,17 @@ cuda_result cuLaunchKernel(cuda_function handle, unsigned grid_x, unsigned grid_
                            unsigned block_x, unsigned block_y, unsigned block_z,
                            unsigned shared_bytes, cuda_stream stream, void **params, void **extra)
 {
-    const struct gpushare_dim grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
+    const struct launch_shape shape = {
+        {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
     gpushare_stream *to = driver_stream_handle(stream);
     struct gpushare_function *function;
     struct launch_source source;
     DRIVER_TRY(check_function(handle, &function));
     if (!extra)
         return driver_work_result(function->connection,
-                                  launch_kernel(function, grid, block, shared_bytes, to, params));
+                                  launch_shaped(function, &shape, to, params));
     DRIVER_TRY(find_source(function, params, extra, &source));
-    return driver_work_result(function->connection, launch_packed(function, grid, block,
+    return driver_work_result(function->connection, launch_packed(function, shape.grid, shape.block,
                                                                   shared_bytes, to, source.packed));
 }
 

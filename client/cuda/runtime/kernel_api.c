@@ -16,6 +16,16 @@ static cudart_error load(struct registry_function *kernel, cuda_function *functi
     return error == CUDART_OK ? registry_function_load(kernel, context, function) : error;
 }
 
+/* The same for a kernel's address in the program. */
+static cudart_error load_host(const void *host, cuda_function *function)
+{
+    cuda_context context;
+
+    if (runtime_context_current(&context) && registry_function_known(host, context, function))
+        return CUDART_OK;
+    return load(registry_function_find(host), function);
+}
+
 /* ---- launches --------------------------------------------------------------------------- */
 
 static bool within(const cudart_dim3 *size, cuda_device_attribute x, cuda_device device)
@@ -36,7 +46,7 @@ static bool within(const cudart_dim3 *size, cuda_device_attribute x, cuda_device
 
 /* The driver calls any wrong argument of a launch an invalid value; the runtime has an error of its
  * own for a grid or block that the device does not have. */
-static cudart_error explain_refusal(const cudart_dim3 *grid, const cudart_dim3 *block)
+__attribute__((cold)) static cudart_error explain_refusal(cudart_dim3 grid, cudart_dim3 block)
 {
     int most = 0;
     cuda_device device;
@@ -44,22 +54,20 @@ static cudart_error explain_refusal(const cudart_dim3 *grid, const cudart_dim3 *
     if (DRIVER(cuCtxGetDevice, &device) != CUDART_OK ||
         DRIVER(cuDeviceGetAttribute, &most, CUDA_ATTR_MAX_THREADS_PER_BLOCK, device) != CUDART_OK)
         return CUDART_INVALID_VALUE;
-    if (within(grid, CUDA_ATTR_MAX_GRID_DIM_X, device) &&
-        within(block, CUDA_ATTR_MAX_BLOCK_DIM_X, device) &&
-        (uint64_t)block->x * block->y * block->z <= (unsigned)most)
+    if (within(&grid, CUDA_ATTR_MAX_GRID_DIM_X, device) &&
+        within(&block, CUDA_ATTR_MAX_BLOCK_DIM_X, device) &&
+        (uint64_t)block.x * block.y * block.z <= (unsigned)most)
         return CUDART_INVALID_VALUE;
     return CUDART_INVALID_CONFIGURATION;
 }
 
-static cudart_error launch_as(bool cooperative, struct registry_function *kernel, cudart_dim3 grid,
-                              cudart_dim3 block, void **params, size_t shared_bytes,
-                              cuda_stream stream)
+/* Inline, since the sizes would have to be moved between two calls. */
+__attribute__((always_inline)) static inline cudart_error
+launch_function(bool cooperative, cuda_function function, cudart_dim3 grid, cudart_dim3 block,
+                void **params, size_t shared_bytes, cuda_stream stream)
 {
-    cuda_function function;
-    cudart_error error = load(kernel, &function);
+    cudart_error error;
 
-    if (error != CUDART_OK)
-        return runtime_error_note(error);
     if (shared_bytes > UINT32_MAX)
         return runtime_error_note(CUDART_INVALID_VALUE);
     if (cooperative)
@@ -69,27 +77,31 @@ static cudart_error launch_as(bool cooperative, struct registry_function *kernel
         error = DRIVER(cuLaunchKernel, function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                        (unsigned)shared_bytes, stream, params, NULL);
     if (error == CUDART_INVALID_VALUE)
-        error = explain_refusal(&grid, &block);
+        error = explain_refusal(grid, block);
     return runtime_error_note(error);
-}
-
-static cudart_error launch(struct registry_function *kernel, cudart_dim3 grid, cudart_dim3 block,
-                           void **params, size_t shared_bytes, cuda_stream stream)
-{
-    return launch_as(false, kernel, grid, block, params, shared_bytes, stream);
 }
 
 cudart_error cudaLaunchKernel(const void *host, cudart_dim3 grid, cudart_dim3 block, void **params,
                               size_t shared_bytes, cuda_stream stream)
 {
-    return launch(registry_function_find(host), grid, block, params, shared_bytes, stream);
+    cuda_function function;
+    cudart_error error = load_host(host, &function);
+
+    return error == CUDART_OK
+               ? launch_function(false, function, grid, block, params, shared_bytes, stream)
+               : runtime_error_note(error);
 }
 
 /* How many blocks fit at once is the driver's to know: it knows the client's share. */
 cudart_error cudaLaunchCooperativeKernel(const void *host, cudart_dim3 grid, cudart_dim3 block,
                                          void **params, size_t shared_bytes, cuda_stream stream)
 {
-    return launch_as(true, registry_function_find(host), grid, block, params, shared_bytes, stream);
+    cuda_function function;
+    cudart_error error = load_host(host, &function);
+
+    return error == CUDART_OK
+               ? launch_function(true, function, grid, block, params, shared_bytes, stream)
+               : runtime_error_note(error);
 }
 
 /* The driver's own reading of attributes, which knows what its device has. */
@@ -97,14 +109,14 @@ static cudart_error launch_extended(const struct cuda_launch_config *config, con
                                     void **params)
 {
     cuda_function function;
-    cudart_error error = load(registry_function_find(host), &function);
+    cudart_error error = load_host(host, &function);
 
     if (error == CUDART_OK && config->dynamic_shared_bytes > UINT32_MAX)
         error = CUDART_INVALID_VALUE;
     if (error == CUDART_OK)
         error = DRIVER(cuLaunchKernelEx, config, function, params, NULL);
     if (error == CUDART_INVALID_VALUE)
-        error = explain_refusal(&config->grid, &config->block);
+        error = explain_refusal(config->grid, config->block);
     return runtime_error_note(error);
 }
 
@@ -129,6 +141,7 @@ cudart_error cudaLaunchKernelExC(const struct cuda_launch_config *config, const 
                                  void **params)
 {
     bool cooperative;
+    cuda_function function;
     cudart_error error;
 
     ENTER();
@@ -137,10 +150,12 @@ cudart_error cudaLaunchKernelExC(const struct cuda_launch_config *config, const 
     if (config->attribute_count > 0 && runtime_driver.cuLaunchKernelEx)
         return launch_extended(config, host, params);
     error = read_attributes(config, &cooperative);
-    if (error != CUDART_OK)
-        return runtime_error_note(error);
-    return launch_as(cooperative, registry_function_find(host), config->grid, config->block, params,
-                     config->dynamic_shared_bytes, config->stream);
+    if (error == CUDART_OK)
+        error = load_host(host, &function);
+    return error == CUDART_OK
+               ? launch_function(cooperative, function, config->grid, config->block, params,
+                                 config->dynamic_shared_bytes, config->stream)
+               : runtime_error_note(error);
 }
 
 /* nvcc's host code of a kernel asks once, and keeps the handle. */
@@ -155,7 +170,12 @@ cudart_error __cudaGetKernel(cudart_kernel *kernel, const void *host)
 cudart_error __cudaLaunchKernel(cudart_kernel kernel, cudart_dim3 grid, cudart_dim3 block,
                                 void **params, size_t shared_bytes, cuda_stream stream)
 {
-    return launch(kernel, grid, block, params, shared_bytes, stream);
+    cuda_function function;
+    cudart_error error = load(kernel, &function);
+
+    return error == CUDART_OK
+               ? launch_function(false, function, grid, block, params, shared_bytes, stream)
+               : runtime_error_note(error);
 }
 
 /* ---- what is known of kernels --------------------------------------------------------------- */
@@ -164,8 +184,7 @@ cudart_error cudaFuncGetAttributes(struct cudart_function_attributes *attributes
 {
     int values[CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT + 1];
     cuda_function function;
-    cudart_error error =
-        attributes ? load(registry_function_find(host), &function) : CUDART_INVALID_VALUE;
+    cudart_error error = attributes ? load_host(host, &function) : CUDART_INVALID_VALUE;
 
     for (int i = 0; i <= CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT && error == CUDART_OK; i++)
         error = DRIVER(cuFuncGetAttribute, &values[i], (cuda_function_attribute)i, function);
@@ -190,7 +209,7 @@ cudart_error cudaFuncGetAttributes(struct cudart_function_attributes *attributes
 cudart_error cudaFuncSetAttribute(const void *host, int attribute, int value)
 {
     cuda_function function;
-    cudart_error error = load(registry_function_find(host), &function);
+    cudart_error error = load_host(host, &function);
 
     if (error == CUDART_OK)
         error = DRIVER(cuFuncSetAttribute, function, (cuda_function_attribute)attribute, value);
@@ -201,7 +220,7 @@ cudart_error cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const vo
                                                            int block_size, size_t shared_bytes)
 {
     cuda_function function;
-    cudart_error error = load(registry_function_find(host), &function);
+    cudart_error error = load_host(host, &function);
 
     if (error == CUDART_OK)
         error = DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, function, block_size,
@@ -226,7 +245,7 @@ cudart_error cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks,
 cudart_error cudaFuncSetCacheConfig(const void *host, int config)
 {
     cuda_function function;
-    cudart_error error = load(registry_function_find(host), &function);
+    cudart_error error = load_host(host, &function);
 
     return runtime_error_note(error == CUDART_OK ? DRIVER(cuFuncSetCacheConfig, function, config)
                                                  : error);
@@ -235,7 +254,7 @@ cudart_error cudaFuncSetCacheConfig(const void *host, int config)
 cudart_error cudaFuncSetSharedMemConfig(const void *host, int config)
 {
     cuda_function function;
-    cudart_error error = load(registry_function_find(host), &function);
+    cudart_error error = load_host(host, &function);
 
     return runtime_error_note(
         error == CUDART_OK ? DRIVER(cuFuncSetSharedMemConfig, function, config) : error);
@@ -244,7 +263,7 @@ cudart_error cudaFuncSetSharedMemConfig(const void *host, int config)
 cudart_error cudaFuncGetName(const char **name, const void *host)
 {
     cuda_function function;
-    cudart_error error = load(registry_function_find(host), &function);
+    cudart_error error = load_host(host, &function);
 
     return runtime_error_note(error == CUDART_OK ? DRIVER(cuFuncGetName, name, function) : error);
 }
@@ -252,7 +271,7 @@ cudart_error cudaFuncGetName(const char **name, const void *host)
 cudart_error cudaFuncGetParamInfo(const void *host, size_t index, size_t *offset, size_t *size)
 {
     cuda_function function;
-    cudart_error error = load(registry_function_find(host), &function);
+    cudart_error error = load_host(host, &function);
 
     return runtime_error_note(
         error == CUDART_OK ? DRIVER(cuFuncGetParamInfo, function, index, offset, size) : error);
@@ -262,14 +281,14 @@ cudart_error cudaGetFuncBySymbol(cuda_function *function, const void *host)
 {
     if (!function)
         return runtime_error_note(CUDART_INVALID_VALUE);
-    return runtime_error_note(load(registry_function_find(host), function));
+    return runtime_error_note(load_host(host, function));
 }
 
 cudart_error cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *host,
                                                        int num_blocks, int block_size)
 {
     cuda_function function;
-    cudart_error error = load(registry_function_find(host), &function);
+    cudart_error error = load_host(host, &function);
 
     return runtime_error_note(error == CUDART_OK ? DRIVER(cuOccupancyAvailableDynamicSMemPerBlock,
                                                           bytes, function, num_blocks, block_size)

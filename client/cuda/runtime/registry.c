@@ -440,6 +440,16 @@ struct registry_function *registry_function_find(const void *host)
     return function || !host || !is_lost(host) ? function : &lost_function;
 }
 
+bool registry_function_known(const void *host, cuda_context context, cuda_function *loaded)
+{
+    struct registry_function *function = host ? find_in(bucket_of(host), host) : NULL;
+    const struct code *code = function ? find_code(function, context) : NULL;
+
+    if (code)
+        *loaded = code->function;
+    return code != NULL;
+}
+
 cudart_error registry_function_load(struct registry_function *function, cuda_context context,
                                     cuda_function *loaded)
 {

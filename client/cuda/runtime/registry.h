@@ -8,6 +8,8 @@
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_REGISTRY_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_REGISTRY_H
 
+#include <stdbool.h>
+
 #include "client/cuda/runtime/base/runtime_abi.h"
 
 struct registry_image;
@@ -31,6 +33,10 @@ void registry_lose(const void *host);
 
 /* Finds the kernel registered under an address, or that was lost; NULL if there is none. */
 struct registry_function *registry_function_find(const void *host);
+
+/* Gives the code of the kernel under an address, in one call. Returns false if it was not loaded in
+ * this context yet, or if there is no such kernel. */
+bool registry_function_known(const void *host, cuda_context context, cuda_function *loaded);
 
 /* Gives the code of a kernel in the context, which is current. Returns 0,
  * CUDART_INVALID_DEVICE_FUNCTION if the image lacks it, CUDART_MEMORY_ALLOCATION, or why the image

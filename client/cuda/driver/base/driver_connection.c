@@ -11,22 +11,6 @@
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_pool.h"
 
-/* A function of the program must not call CUDA: one that ended a context would wait for itself. */
-static cuda_result check_caller(void)
-{
-    return driver_host_fn_is_caller() ? CUDA_ERR_NOT_PERMITTED : CUDA_OK;
-}
-
-cuda_result driver_connection_check(gpushare_connection *connection)
-{
-    DRIVER_TRY(check_caller());
-    const struct driver_device *device = driver_device_of(connection);
-    if (!device)
-        return CUDA_ERR_CONTEXT_IS_DESTROYED;
-    int lost = atomic_load_explicit(&device->lost, memory_order_relaxed);
-    return lost ? (cuda_result)lost : driver_result(connection_check(connection));
-}
-
 cuda_result driver_connection_of(cuda_context handle, gpushare_connection **connection)
 {
     cuda_context context;
@@ -49,23 +33,14 @@ void driver_connection_settle(const gpushare_connection *connection)
         driver_pool_settle(device->ordinal);
 }
 
-cuda_result driver_work_result(gpushare_connection *connection, gpushare_error error)
+cuda_result driver_work_failure(gpushare_connection *connection, gpushare_error error)
 {
     struct driver_device *device;
     cuda_result result = driver_result(error);
-    driver_host_fn_order();
     if ((error == GPUSHARE_ERROR_INTERRUPTED || error == GPUSHARE_ERROR_STATE_LOST) &&
         (device = driver_device_of(connection)))
         atomic_store(&device->lost, (int)result);
     return result;
-}
-
-gpushare_stream *driver_stream_handle(cuda_stream handle)
-{
-    if (handle == CUDA_STREAM_LEGACY)
-        return NULL;
-    return handle == CUDA_STREAM_PER_THREAD ? GPUSHARE_STREAM_PER_THREAD
-                                            : (gpushare_stream *)handle;
 }
 
 cuda_result driver_stream_connection(cuda_stream handle, gpushare_connection **connection)

@@ -6,6 +6,10 @@
 #ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_CONNECTION_H
 #define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_CONNECTION_H
 
+#include "client/cuda/driver/base/driver_device.h"
+#include "client/cuda/driver/base/driver_host_fn.h"
+#include "client/cuda/driver/base/driver_result.h"
+#include "client/engine/connection.h"
 #include "client/gpushare.h"
 #include "common/cuda/cuda_driver.h"
 #include "common/cuda/front/front.h"
@@ -20,10 +24,32 @@ cuda_result driver_connection_current(gpushare_connection **connection);
 /* The same for the connection of a context, of which NULL is the current one; for the connection of
  * an object; and without one. */
 cuda_result driver_connection_of(cuda_context context, gpushare_connection **connection);
-cuda_result driver_connection_check(gpushare_connection *connection);
+static inline cuda_result driver_connection_check(gpushare_connection *connection);
 
-/* The result of work on a connection: from a lost launch on, every later call returns the same. */
-cuda_result driver_work_result(gpushare_connection *connection, gpushare_error error);
+/* A function of the program must not call CUDA: one that ended a context would wait for itself. */
+static inline cuda_result driver_connection_check(gpushare_connection *connection)
+{
+    if (driver_host_fn_is_caller())
+        return CUDA_ERR_NOT_PERMITTED;
+    const struct driver_device *device = driver_device_of(connection);
+    if (!device)
+        return CUDA_ERR_CONTEXT_IS_DESTROYED;
+    int lost = atomic_load_explicit(&device->lost, memory_order_relaxed);
+    return lost ? (cuda_result)lost : driver_result(connection_check(connection));
+}
+
+/* CUDA's number for an error of work on a connection: from a lost launch on, every later call
+ * returns the same. */
+cuda_result driver_work_failure(gpushare_connection *connection, gpushare_error error)
+    __attribute__((cold));
+
+/* The result of work on a connection. */
+static inline cuda_result driver_work_result(gpushare_connection *connection, gpushare_error error)
+{
+    driver_host_fn_order();
+    return __builtin_expect(error == GPUSHARE_SUCCESS, 1) ? CUDA_OK
+                                                          : driver_work_failure(connection, error);
+}
 
 /* A thread has waited for work of the connection: its device's pools release what they need not
  * keep. */
@@ -42,6 +68,12 @@ cuda_result driver_stream_connection(cuda_stream handle, gpushare_connection **c
 cuda_result driver_stream_resolve(cuda_stream handle, struct gpushare_stream **stream);
 
 /* The same handle for the engine's calls that take handles. */
-gpushare_stream *driver_stream_handle(cuda_stream handle);
+static inline gpushare_stream *driver_stream_handle(cuda_stream handle)
+{
+    if (handle == CUDA_STREAM_LEGACY)
+        return NULL;
+    return handle == CUDA_STREAM_PER_THREAD ? GPUSHARE_STREAM_PER_THREAD
+                                            : (gpushare_stream *)handle;
+}
 
 #endif

@@ -17,17 +17,17 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 _Static_assert((int)LIMITS_DEVICES_MAX <= (int)FRONT_DEVICES_MAX, "");
-static struct driver_device devices[LIMITS_DEVICES_MAX];
-static atomic_int known = -1;
+struct driver_device driver_devices[LIMITS_DEVICES_MAX];
+atomic_int driver_devices_known = -1;
 static atomic_bool forked; /* by a process that knew its devices */
 
 static cuda_result describe_all(uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct gpushare_options options = {.size = sizeof options, .device = i};
-        DRIVER_TRY(driver_result(device_query(&options, &devices[i].described)));
-        devices[i].ordinal = (cuda_device)i;
-        pthread_mutex_init(&devices[i].lock, NULL);
+        DRIVER_TRY(driver_result(device_query(&options, &driver_devices[i].described)));
+        driver_devices[i].ordinal = (cuda_device)i;
+        pthread_mutex_init(&driver_devices[i].lock, NULL);
     }
     return CUDA_OK;
 }
@@ -45,7 +45,7 @@ static cuda_result say_hidden(const struct gpushare_options *options)
 static void leave_to_parent(void)
 {
     atomic_store(&forked, true);
-    atomic_store(&known, -1);
+    atomic_store(&driver_devices_known, -1);
 }
 
 static cuda_result survey(void)
@@ -59,7 +59,7 @@ static cuda_result survey(void)
     if (pthread_atfork(NULL, NULL, leave_to_parent))
         return CUDA_ERR_OUT_OF_MEMORY;
     /* Release: the descriptions are there. */
-    atomic_store_explicit(&known, (int)count, memory_order_release);
+    atomic_store_explicit(&driver_devices_known, (int)count, memory_order_release);
     return CUDA_OK;
 }
 
@@ -73,11 +73,6 @@ cuda_result driver_device_survey(void)
     return result;
 }
 
-int driver_device_count(void)
-{
-    return atomic_load_explicit(&known, memory_order_acquire);
-}
-
 cuda_result driver_device_get(cuda_device ordinal, struct driver_device **device)
 {
     int count = driver_device_count();
@@ -85,7 +80,7 @@ cuda_result driver_device_get(cuda_device ordinal, struct driver_device **device
         return CUDA_ERR_NOT_INITIALIZED;
     if (ordinal < 0 || ordinal >= count)
         return CUDA_ERR_INVALID_DEVICE;
-    *device = &devices[ordinal];
+    *device = &driver_devices[ordinal];
     return CUDA_OK;
 }
 
@@ -152,12 +147,4 @@ void driver_device_leave(struct driver_device *device)
         device->host_stream = NULL;
         connect_close(connection);
     }
-}
-
-struct driver_device *driver_device_of(const gpushare_connection *connection)
-{
-    for (int i = 0; i < driver_device_count(); i++)
-        if (atomic_load_explicit(&devices[i].connection, memory_order_acquire) == connection)
-            return &devices[i];
-    return NULL;
 }

@@ -37,13 +37,20 @@ struct driver_device {
     uint64_t host_value;
 };
 
+/* Read by the functions below alone. */
+extern struct driver_device driver_devices[];
+extern atomic_int driver_devices_known;
+
 /* Asks the server which devices there are, once. Returns 0, CUDA_ERR_NO_DEVICE, or why the server
  * can't be asked; the next call tries again. A child of a process that knew its devices gets
  * CUDA_ERR_NOT_INITIALIZED for good. */
 cuda_result driver_device_survey(void);
 
 /* Number of devices; -1 before driver_device_survey has succeeded. */
-int driver_device_count(void);
+static inline int driver_device_count(void)
+{
+    return atomic_load_explicit(&driver_devices_known, memory_order_acquire);
+}
 
 /* Gives a device. Returns CUDA_ERR_NOT_INITIALIZED or CUDA_ERR_INVALID_DEVICE. */
 cuda_result driver_device_get(cuda_device ordinal, struct driver_device **device);
@@ -57,6 +64,12 @@ cuda_result driver_device_enter(struct driver_device *device);
 void driver_device_leave(struct driver_device *device);
 
 /* The device whose connection this is. NULL: of none any more. */
-struct driver_device *driver_device_of(const gpushare_connection *connection);
+static inline struct driver_device *driver_device_of(const gpushare_connection *connection)
+{
+    for (int i = 0; i < driver_device_count(); i++)
+        if (atomic_load_explicit(&driver_devices[i].connection, memory_order_acquire) == connection)
+            return &driver_devices[i];
+    return NULL;
+}
 
 #endif

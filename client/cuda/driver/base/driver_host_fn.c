@@ -31,7 +31,9 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct list calls = LIST_INIT(calls); /* the first one runs, or will next; under the lock */
 static bool started;                         /* the thread; under order */
 static _Thread_local bool is_caller;
-static _Atomic unsigned ended; /* functions that have returned */
+
+_Atomic unsigned driver_host_fn_ended;
+atomic_bool driver_host_fn_used;
 
 /* ---- the thread ---- */
 
@@ -61,7 +63,7 @@ static void make(const struct call *call)
         call->fn.callback(call->fn.handle, error ? CUDA_ERR_LAUNCH_FAILED : CUDA_OK, call->fn.user);
     else if (!error)
         call->fn.function(call->fn.user);
-    atomic_fetch_add_explicit(&ended, 1, memory_order_release);
+    atomic_fetch_add_explicit(&driver_host_fn_ended, 1, memory_order_release);
     let_go(call);
 }
 
@@ -94,6 +96,7 @@ static cuda_result start(void)
     sigset_t all, before;
     if (started)
         return CUDA_OK;
+    atomic_store(&driver_host_fn_used, true);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     started = !pthread_create(&thread, NULL, main_of_thread, NULL);
@@ -177,12 +180,7 @@ void driver_host_fn_drain(const gpushare_connection *connection)
     pthread_mutex_unlock(&lock);
 }
 
-void driver_host_fn_order(void)
-{
-    (void)atomic_load_explicit(&ended, memory_order_acquire);
-}
-
-bool driver_host_fn_is_caller(void)
+bool driver_host_fn_runs_here(void)
 {
     return is_caller;
 }

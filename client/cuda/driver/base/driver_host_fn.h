@@ -12,6 +12,7 @@
 #ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_HOST_FN_H
 #define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_HOST_FN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "client/cuda/driver/base/driver_device.h"
@@ -36,12 +37,27 @@ cuda_result driver_host_fn_push(struct driver_device *device, struct gpushare_st
 /* Waits for all functions that were pushed on a connection. Before it closes. */
 void driver_host_fn_drain(const gpushare_connection *connection);
 
+/* Read by the functions below alone: how many functions have returned, whether any was ever pushed,
+ * and whether this thread runs them. */
+extern _Atomic unsigned driver_host_fn_ended;
+extern atomic_bool driver_host_fn_used;
+bool driver_host_fn_runs_here(void);
+
 /* After a wait for work: what the functions before that have written is visible to this thread. The
  * waiting thread hears of their end from the server, which is no order in the sense of the C
  * memory model, nor to ThreadSanitizer. */
-void driver_host_fn_order(void);
+static inline void driver_host_fn_order(void)
+{
+    (void)atomic_load_explicit(&driver_host_fn_ended, memory_order_acquire);
+}
 
-/* Whether this thread runs such a function, which must not call CUDA. */
-bool driver_host_fn_is_caller(void);
+/* Whether this thread runs such a function, which must not call CUDA. Every launch asks this, and
+ * a variable of the thread costs a library a call. */
+static inline bool driver_host_fn_is_caller(void)
+{
+    return __builtin_expect(atomic_load_explicit(&driver_host_fn_used, memory_order_relaxed) &&
+                                driver_host_fn_runs_here(),
+                            0);
+}
 
 #endif

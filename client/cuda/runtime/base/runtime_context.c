@@ -18,7 +18,7 @@ static _Thread_local int chosen;
 /* Contexts that were reset, and that are current in threads which have not called since. A context
  * that is made again may have the same handle. */
 static _Atomic(cuda_context) ended[DEVICES_MAX];
-static atomic_bool any_ended;
+atomic_bool runtime_context_any_ended;
 
 /* A reset holds the lock while it waits for the program's host functions. These may call, and must
  * not wait for it: the driver refuses them, and is asked first. */
@@ -65,7 +65,7 @@ static cudart_error enter_primary(int ordinal, cuda_context *context)
 /* The device whose context this was before a reset; -1: none. */
 static int ended_device(cuda_context context)
 {
-    if (!context || !atomic_load_explicit(&any_ended, memory_order_relaxed))
+    if (!context || !atomic_load_explicit(&runtime_context_any_ended, memory_order_relaxed))
         return -1;
     for (int i = 0; i < DEVICES_MAX; i++)
         if (atomic_load(&ended[i]) == context)
@@ -127,7 +127,7 @@ cudart_error runtime_context_reset(void (*forget)(cuda_context context))
         forget(context);
         primary[ordinal] = NULL;
         atomic_store(&ended[ordinal], context);
-        atomic_store(&any_ended, true);
+        atomic_store(&runtime_context_any_ended, true);
     }
     pthread_mutex_unlock(&locks[ordinal]);
     return error;

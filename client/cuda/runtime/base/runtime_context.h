@@ -9,7 +9,26 @@
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_CONTEXT_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_CONTEXT_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "client/cuda/runtime/base/runtime_abi.h"
+#include "client/cuda/runtime/base/runtime_driver.h"
+
+/* Whether any context was reset, so that a thread's current one may be such a one. Read by the
+ * function below alone. */
+extern atomic_bool runtime_context_any_ended;
+
+/* Gives the thread's current context, without making one. False: runtime_context_enter has to be
+ * asked. Every launch comes here. */
+static inline bool runtime_context_current(cuda_context *context)
+{
+    *context = NULL;
+    return atomic_load_explicit(&runtime_driver_opened, memory_order_acquire) &&
+           DRIVER(cuCtxGetCurrent, context) == CUDART_OK && *context &&
+           !atomic_load_explicit(&runtime_context_any_ended, memory_order_relaxed);
+}
 
 /* Opens the driver, and makes a context current if the thread has none. *context may be NULL. */
 cudart_error runtime_context_enter(cuda_context *context);

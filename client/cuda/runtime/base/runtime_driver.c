@@ -10,7 +10,7 @@
 struct runtime_driver runtime_driver;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool opened;
+atomic_bool runtime_driver_opened;
 
 /* cuGetProcAddress as it is from 12.0 on, with a status. */
 typedef cuda_result (*find_fn)(const char *, void **, int, uint64_t, cuda_proc_address_status *);
@@ -46,18 +46,16 @@ static cudart_error open_library(void)
         return error;
     }
     runtime_driver = driver;
-    atomic_store_explicit(&opened, true, memory_order_release);
+    atomic_store_explicit(&runtime_driver_opened, true, memory_order_release);
     return CUDART_OK;
 }
 
-cudart_error runtime_driver_open(void)
+cudart_error runtime_driver_open_first(void)
 {
     cudart_error error = CUDART_OK;
 
-    if (atomic_load_explicit(&opened, memory_order_acquire))
-        return CUDART_OK;
     pthread_mutex_lock(&lock);
-    if (!atomic_load_explicit(&opened, memory_order_relaxed))
+    if (!atomic_load_explicit(&runtime_driver_opened, memory_order_relaxed))
         error = open_library();
     pthread_mutex_unlock(&lock);
     return error;

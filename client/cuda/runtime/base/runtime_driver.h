@@ -8,11 +8,22 @@
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_DRIVER_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_BASE_RUNTIME_DRIVER_H
 
+#include <stdatomic.h>
+
 #include "client/cuda/runtime/base/runtime_abi.h"
+
+/* Whether runtime_driver_open has succeeded, which is asked at every call. */
+extern atomic_bool runtime_driver_opened;
+cudart_error runtime_driver_open_first(void) __attribute__((cold));
 
 /* Opens and initialises the driver. Returns 0; CUDART_INSUFFICIENT_DRIVER if there is none; or what
  * cuInit returned. */
-cudart_error runtime_driver_open(void);
+static inline cudart_error runtime_driver_open(void)
+{
+    return __builtin_expect(atomic_load_explicit(&runtime_driver_opened, memory_order_acquire), 1)
+               ? CUDART_OK
+               : runtime_driver_open_first();
+}
 
 /* X(name, symbol, version, need, (parameters)), as CUDA_DRIVER_ENTRIES has them: what the runtime
  * alone calls. A driver may lack any of them. */

@@ -117,10 +117,9 @@ static _Thread_local cudart_error last;
     X(ErrorStreamCaptureWrongThread, 908, "the capture was begun by another thread")               \
     X(ErrorGraphExecUpdateFailure, 910, "the graph could not be updated")
 
-cudart_error runtime_error_note(cudart_error error)
+cudart_error runtime_error_keep(cudart_error error)
 {
-    if (error != CUDART_OK)
-        last = error;
+    last = error;
     return error;
 }
 

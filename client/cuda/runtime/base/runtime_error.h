@@ -8,9 +8,15 @@
 
 #include "client/cuda/runtime/base/runtime_abi.h"
 
-/* Makes a failure the thread's last error. Returns the error, so that a public function ends with
- * it. */
-cudart_error runtime_error_note(cudart_error error);
+/* Makes an error the thread's last one, and returns it. */
+cudart_error runtime_error_keep(cudart_error error) __attribute__((cold));
+
+/* The same for a failure; success leaves the last error alone. So a public function ends with
+ * this. */
+static inline cudart_error runtime_error_note(cudart_error error)
+{
+    return __builtin_expect(error == CUDART_OK, 1) ? CUDART_OK : runtime_error_keep(error);
+}
 
 /* The thread's last error. The second also forgets it, unless the context is lost for good. */
 cudart_error runtime_error_last(void);
