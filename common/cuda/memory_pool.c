@@ -169,9 +169,20 @@ static bool release_all(struct memory_pools *table, void *place, struct list *ta
 
 /* ---- allocating ---- */
 
-/* Takes the smallest kept block that fits and that the stream may use: it is idle, or was freed in
- * the same stream. NULL if there is none. */
-static struct block *take_fit(struct memory_pool *pool, size_t size, cuda_stream stream)
+/* Whether work in the stream may use the kept block: it was freed in the same stream, it is idle,
+ * or, if memory is short, the stream may be made to wait. The lock is held. */
+static bool may_use(const struct block *block, cuda_stream stream, bool is_short)
+{
+    const struct memory_pool *pool = block->pool;
+    return block->stream == stream ||
+           (pool->reuse[MEMORY_POOL_REUSE_OPPORTUNISTIC] &&
+            pool->table->calls->query(block->mark) == CUDA_OK) ||
+           (is_short && pool->reuse[MEMORY_POOL_REUSE_INTERNAL]);
+}
+
+/* Takes the smallest kept block that fits and that the stream may use. NULL if there is none. */
+static struct block *take_fit(struct memory_pool *pool, size_t size, cuda_stream stream,
+                              bool is_short)
 {
     struct block *block, *best = NULL;
     if (atomic_load(&pool->table->freed) == 0)
@@ -179,9 +190,7 @@ static struct block *take_fit(struct memory_pool *pool, size_t size, cuda_stream
     pthread_mutex_lock(&pool->table->lock);
     LIST_FOR_EACH (block, &pool->freed, link)
         if (!block->foreign && block->size >= size && block->size - size <= size / WASTE_PART &&
-            (!best || block->size < best->size) &&
-            (block->stream == stream || (pool->reuse[MEMORY_POOL_REUSE_OPPORTUNISTIC] &&
-                                         pool->table->calls->query(block->mark) == CUDA_OK)))
+            (!best || block->size < best->size) && may_use(block, stream, is_short))
             best = block;
     if (best) {
         unkeep(best);
@@ -213,6 +222,21 @@ static cuda_result give_out(struct block *block, cuda_device_ptr *ptr, cuda_stre
     return result;
 }
 
+/* Memory is short: a block that another stream still uses is better than none. */
+static cuda_result give_out_busy(struct memory_pool *pool, cuda_device_ptr *ptr, size_t size,
+                                 cuda_stream stream)
+{
+    struct block *block = take_fit(pool, size, stream, true);
+    return block ? give_out(block, ptr, stream) : CUDA_ERR_OUT_OF_MEMORY;
+}
+
+static void unreserve(struct memory_pool *pool, size_t size)
+{
+    pthread_mutex_lock(&pool->table->lock);
+    pool->reserved -= size;
+    pthread_mutex_unlock(&pool->table->lock);
+}
+
 static bool reserve(struct memory_pool *pool, size_t size)
 {
     pthread_mutex_lock(&pool->table->lock);
@@ -235,50 +259,59 @@ static bool release_idle(struct memory_pool *pool)
     return release_all(pool->table, pool->place, &taken);
 }
 
-/* Memory that was reserved in the pool's numbers. */
-static cuda_result alloc_block(struct memory_pool *pool, struct block *block)
+/* Memory that was reserved in the pool's numbers, and that the calls have given. */
+static cuda_result add_block(struct memory_pool *pool, struct block *block)
 {
-    const struct memory_pool_calls *calls = pool->table->calls;
-    cuda_result result = calls->alloc(pool->place, &block->ptr, block->size);
-    if (result == CUDA_ERR_OUT_OF_MEMORY && memory_pool_give_back(pool->table, pool->place))
-        result = calls->alloc(pool->place, &block->ptr, block->size);
     pthread_mutex_lock(&pool->table->lock);
-    bool added = result == CUDA_OK && add(block);
+    bool added = add(block);
     if (added) {
         list_append(&pool->live, &block->link);
         count_used(pool, block->size);
-    } else {
-        pool->reserved -= block->size;
     }
     pthread_mutex_unlock(&pool->table->lock);
-    if (result != CUDA_OK || added)
-        return result;
-    (void)calls->release(pool->place, block->ptr);
+    if (added)
+        return CUDA_OK;
+    (void)pool->table->calls->release(pool->place, block->ptr);
     return CUDA_ERR_OUT_OF_MEMORY;
+}
+
+/* Gives new memory, which is reserved in the pool's numbers, or a block that is busy. */
+static cuda_result alloc_reserved(struct memory_pool *pool, cuda_device_ptr *ptr, size_t size,
+                                  cuda_stream stream)
+{
+    const struct memory_pool_calls *calls = pool->table->calls;
+    struct block *block = calloc(1, sizeof *block);
+    cuda_result result = CUDA_ERR_OUT_OF_MEMORY;
+    bool busy = false;
+    if (block) {
+        *block = (struct block){.size = size, .pool = pool};
+        result = calls->alloc(pool->place, &block->ptr, size);
+        busy =
+            result == CUDA_ERR_OUT_OF_MEMORY && give_out_busy(pool, ptr, size, stream) == CUDA_OK;
+        if (result == CUDA_ERR_OUT_OF_MEMORY && !busy &&
+            memory_pool_give_back(pool->table, pool->place))
+            result = calls->alloc(pool->place, &block->ptr, size);
+        if (result == CUDA_OK)
+            result = add_block(pool, block);
+    }
+    if (result == CUDA_OK) {
+        *ptr = block->ptr;
+        return CUDA_OK;
+    }
+    unreserve(pool, size);
+    free(block);
+    return busy ? CUDA_OK : result;
 }
 
 cuda_result memory_pool_alloc(struct memory_pool *pool, cuda_device_ptr *ptr, size_t size,
                               cuda_stream stream)
 {
-    struct block *block = take_fit(pool, size, stream);
+    struct block *block = take_fit(pool, size, stream, false);
     if (block)
         return give_out(block, ptr, stream);
-    if (!reserve(pool, size) && !(release_idle(pool) && reserve(pool, size)))
-        return CUDA_ERR_OUT_OF_MEMORY;
-    block = calloc(1, sizeof *block);
-    if (!block) {
-        pthread_mutex_lock(&pool->table->lock);
-        pool->reserved -= size;
-        pthread_mutex_unlock(&pool->table->lock);
-        return CUDA_ERR_OUT_OF_MEMORY;
-    }
-    *block = (struct block){.size = size, .pool = pool};
-    cuda_result result = alloc_block(pool, block);
-    if (result == CUDA_OK)
-        *ptr = block->ptr;
-    else
-        free(block);
-    return result;
+    return reserve(pool, size) || (release_idle(pool) && reserve(pool, size))
+               ? alloc_reserved(pool, ptr, size, stream)
+               : give_out_busy(pool, ptr, size, stream);
 }
 
 /* ---- freeing ---- */

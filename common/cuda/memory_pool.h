@@ -70,8 +70,8 @@ struct memory_pool {
     uint64_t most;           /* bytes that it may reserve; 0: any number */
     uint64_t threshold;      /* bytes that it keeps when the device is idle */
     uint64_t reserved, reserved_high, used, used_high;
-    /* MEMORY_POOL_REUSE_...: only the second has an effect, since no block is given out by the
-     * first or the third way. */
+    /* MEMORY_POOL_REUSE_...: the first has no effect, since the order that events make is not
+     * followed. */
     bool reuse[MEMORY_POOL_REUSE_INTERNAL + 1];
 };
 

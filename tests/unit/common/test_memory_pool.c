@@ -207,6 +207,24 @@ static void short_memory_takes_blocks_back(void **state)
     assert_int_equal(value_of(*state, MEMORY_POOL_RESERVED_CURRENT), 900);
 }
 
+static void where_memory_is_short_a_stream_waits_for_a_busy_block(void **state)
+{
+    cuda_device_ptr ptr = take(*state, 600, FIRST);
+    give(*state, ptr, FIRST);
+    assert_int_equal(take(*state, 600, SECOND), ptr);
+    assert_int_equal(fake.followed, 1);
+    assert_int_equal(fake.released, 0);
+    assert_false(fake.reached[1]); /* the caller did not wait */
+    assert_int_equal(value_of(*state, MEMORY_POOL_RESERVED_CURRENT), 600);
+    assert_int_equal(value_of(*state, MEMORY_POOL_USED_CURRENT), 600);
+    /* Only if the program lets it. */
+    give(*state, ptr, SECOND);
+    assert_int_equal(memory_pool_set(*state, MEMORY_POOL_REUSE_INTERNAL, 0), CUDA_OK);
+    assert_int_not_equal(take(*state, 600, FIRST), ptr);
+    assert_int_equal(fake.released, 1);
+    assert_int_equal(value_of(*state, MEMORY_POOL_RESERVED_CURRENT), 600);
+}
+
 static void a_block_is_freed_once(void **state)
 {
     cuda_device_ptr ptr = take(*state, 100, FIRST);
@@ -285,6 +303,7 @@ int main(void)
         CASE(a_block_of_about_the_size_is_taken),
         CASE(an_idle_device_keeps_as_much_as_the_threshold_says),
         CASE(short_memory_takes_blocks_back),
+        CASE(where_memory_is_short_a_stream_waits_for_a_busy_block),
         CASE(a_block_is_freed_once),
         CASE(an_allocation_of_no_pool_is_released_and_not_given_out),
         CASE(numbers_have_current_values_and_the_highest),
