@@ -23,6 +23,11 @@
     X(dropin_work_lost, INTERRUPTED, \
       "work of this program on the GPU was lost with its worker, after a fault that may be another " \
       "program's; CUDA has no way to take work up, so start the program again") \
+    X(print_limit_max, INVALID_VALUE, \
+      "a buffer of %llu bytes for what kernels print is too large: at most %d can be had") \
+    X(print_limit_late, INVALID_VALUE, \
+      "the size of the buffer for what kernels print is set before the first module that prints is " \
+      "loaded") \
     X(session_closed, CONNECTION_LOST, \
       "the server closed the connection; see whether gpushared is running, and its log") \
     X(server_protocol_old, PROTOCOL_VERSION, \

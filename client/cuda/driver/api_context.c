@@ -3,41 +3,61 @@
 /* Contexts: what the server's one context does for all clients. */
 #include "client/cuda/driver/base/driver_connection.h"
 #include "client/cuda/driver/base/driver_device.h"
+#include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/stream.h"
 #include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_exports.h"
 
-/* The limits are those of the server's context, which serves all clients, and it tells none of
- * them. Of its second-level cache no part is set aside. */
-static cuda_result check_limit(cuda_limit asked)
+/*
+ * The limits are those of the server's context, which serves all clients. A client's own is the
+ * room for what its kernels print. Of the others each client is told CUDA's initial value, may ask
+ * for as much or less, and nothing changes.
+ */
+enum { SYNC_DEPTH = 3, PENDING_LAUNCHES = 4, FETCH_GRANULARITY = 5, PERSISTING_CACHE = 6 };
+
+static const size_t shared_limits[PERSISTING_CACHE + 1] = {
+    [CUDA_LIMIT_STACK_SIZE] = 1024,
+    [CUDA_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
+    [PERSISTING_CACHE] = 0, /* no part of the second-level cache is set aside */
+};
+
+static cuda_result check_limit(cuda_limit limit, struct driver_device **device)
 {
-    enum { SYNC_DEPTH = 3, PENDING_LAUNCHES = 4, PERSISTING_CACHE = 6, LAST = 10 };
     static atomic_flag named = ATOMIC_FLAG_INIT;
     cuda_context context;
-    const int limit = (int)asked;
+    const int number = (int)limit;
     DRIVER_TRY(driver_context_check(NULL, &context));
-    if (limit < 0 || limit > LAST || limit == SYNC_DEPTH || limit == PENDING_LAUNCHES)
+    if (number < 0 || number > PERSISTING_CACHE || number == SYNC_DEPTH ||
+        number == PENDING_LAUNCHES)
         return CUDA_ERR_UNSUPPORTED_LIMIT;
-    return limit == PERSISTING_CACHE
-               ? CUDA_OK
-               : driver_absent_call("cuCtxGetLimit and cuCtxSetLimit of the context", &named);
+    if (number == FETCH_GRANULARITY)
+        return driver_absent_call("cuCtxGetLimit and cuCtxSetLimit of fetches", &named);
+    return driver_device_get(context->device, device);
 }
 
 cuda_result cuCtxGetLimit(size_t *value, cuda_limit limit)
 {
+    struct driver_device *device;
     if (!value)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(check_limit(limit));
-    *value = 0;
+    DRIVER_TRY(check_limit(limit, &device));
+    *value = limit == CUDA_LIMIT_PRINTF_FIFO_SIZE ? driver_print_limit(&device->print)
+                                                  : shared_limits[limit];
     return CUDA_OK;
 }
 
 cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
 {
-    DRIVER_TRY(check_limit(limit));
-    return value ? CUDA_ERR_NOT_SUPPORTED : CUDA_OK;
+    static atomic_flag named = ATOMIC_FLAG_INIT;
+    struct driver_device *device;
+    DRIVER_TRY(check_limit(limit, &device));
+    if (limit == CUDA_LIMIT_PRINTF_FIFO_SIZE)
+        return driver_result(driver_print_set_limit(&device->print, value));
+    return value <= shared_limits[limit]
+               ? CUDA_OK
+               : driver_absent_call("cuCtxSetLimit above CUDA's initial values", &named);
 }
 
 cuda_result cuCtxGetStreamPriorityRange(int *least, int *greatest)
@@ -57,7 +77,9 @@ cuda_result cuCtxSynchronize_v2(cuda_context context)
 {
     gpushare_connection *connection;
     DRIVER_TRY(driver_connection_of(context, &connection));
-    DRIVER_TRY(driver_work_result(connection, stream_wait_connection(connection)));
+    gpushare_error error = stream_wait_connection(connection);
+    driver_connection_show(connection, true);
+    DRIVER_TRY(driver_work_result(connection, error));
     driver_connection_settle(connection);
     return CUDA_OK;
 }

@@ -38,7 +38,11 @@ static cuda_result submit(cuda_device_ptr dst, int dst_side, cuda_device_ptr src
             return CUDA_ERR_INVALID_VALUE;
         DRIVER_TRY(driver_work_result(connection, copy_submit(stream, dst, src, size)));
     }
-    return wait ? driver_work_result(connection, stream_wait_pushed(stream)) : CUDA_OK;
+    if (!wait)
+        return CUDA_OK;
+    gpushare_error error = stream_wait_pushed(stream);
+    driver_connection_show(connection, false);
+    return driver_work_result(connection, error);
 }
 
 cuda_result cuMemcpy(cuda_device_ptr dst, cuda_device_ptr src, size_t size)

@@ -23,7 +23,7 @@ cuda_result cuModuleLoadData(cuda_module *module, const void *image)
     size_t bytes = driver_image_measure(&image);
     if (!bytes)
         return CUDA_ERR_INVALID_IMAGE;
-    DRIVER_TRY(driver_result(module_load_image(connection, image, bytes, &loaded)));
+    DRIVER_TRY(driver_connection_load(connection, image, bytes, &loaded));
     *module = (cuda_module)loaded;
     return CUDA_OK;
 }
@@ -46,10 +46,7 @@ cuda_result cuModuleLoad(cuda_module *module, const char *path)
     if (!module || !path)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_connection_current(&connection));
-    gpushare_error error = module_load_file(connection, path, &loaded);
-    if (error == GPUSHARE_ERROR_NOT_FOUND)
-        return CUDA_ERR_FILE_NOT_FOUND;
-    DRIVER_TRY(driver_result(error));
+    DRIVER_TRY(driver_connection_load_file(connection, path, &loaded));
     *module = (cuda_module)loaded;
     return CUDA_OK;
 }
@@ -64,7 +61,9 @@ cuda_result cuModuleUnload(cuda_module handle)
 {
     struct gpushare_module *module;
     DRIVER_TRY(check_module(handle, &module));
-    return driver_result(module_unload(module));
+    cuda_result result = driver_connection_finish(module->connection);
+    cuda_result unloaded = driver_result(module_unload(module));
+    return result == CUDA_OK ? unloaded : result;
 }
 
 static bool is_name(const char *name)

@@ -52,7 +52,9 @@ cuda_result cuStreamSynchronize(cuda_stream handle)
 {
     struct gpushare_stream *stream;
     DRIVER_TRY(driver_stream_resolve(handle, &stream));
-    DRIVER_TRY(driver_work_result(stream->connection, stream_wait_all(stream)));
+    gpushare_error error = stream_wait_all(stream);
+    driver_connection_show(stream->connection, false);
+    DRIVER_TRY(driver_work_result(stream->connection, error));
     driver_connection_settle(stream->connection);
     return CUDA_OK;
 }
@@ -189,7 +191,9 @@ cuda_result cuEventSynchronize(cuda_event handle)
 {
     struct gpushare_event *event;
     DRIVER_TRY(check(handle, &event));
-    DRIVER_TRY(driver_work_result(event->connection, event_wait(event)));
+    gpushare_error error = event_wait(event);
+    driver_connection_show(event->connection, false);
+    DRIVER_TRY(driver_work_result(event->connection, error));
     driver_connection_settle(event->connection);
     return CUDA_OK;
 }

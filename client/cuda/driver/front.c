@@ -144,13 +144,10 @@ static cuda_result load(gpushare_connection *connection, const struct front_imag
                         gpushare_module **loaded)
 {
     const void *bytes = image->image;
-    if (image->path) {
-        gpushare_error error = module_load_file(connection, image->path, loaded);
-        return error == GPUSHARE_ERROR_NOT_FOUND ? CUDA_ERR_FILE_NOT_FOUND : driver_result(error);
-    }
+    if (image->path)
+        return driver_connection_load_file(connection, image->path, loaded);
     size_t size = driver_image_measure(&bytes);
-    return size ? driver_result(module_load_image(connection, bytes, size, loaded))
-                : CUDA_ERR_INVALID_IMAGE;
+    return size ? driver_connection_load(connection, bytes, size, loaded) : CUDA_ERR_INVALID_IMAGE;
 }
 
 cuda_result front_module_load(cuda_device ordinal, const struct front_image *image,

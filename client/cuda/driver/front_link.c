@@ -22,7 +22,7 @@ static cuda_result try_image(cuda_device ordinal, const void *image, size_t byte
     DRIVER_TRY(driver_device_get(ordinal, &device));
     DRIVER_TRY(driver_device_connect(device, &connection));
     DRIVER_TRY(driver_connection_check(connection));
-    DRIVER_TRY(driver_result(module_load_image(connection, image, bytes, &module)));
+    DRIVER_TRY(driver_connection_load(connection, image, bytes, &module));
     return driver_result(module_unload(module));
 }
 

@@ -66,15 +66,17 @@ static void *check_other_thread(void *primary)
     return NULL;
 }
 
-/* The server's context serves all, so no client sets its limits. */
+/* The server's context serves all, so a client sets no limit of it that others would feel. */
 static void check_limits(void)
 {
     if (!is_served())
         return;
     const cuda_limit depth = (cuda_limit)3, persisting = (cuda_limit)6, behind = (cuda_limit)11;
     size_t value = 77;
-    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxGetLimit(&value, CUDA_LIMIT_STACK_SIZE));
-    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(CUDA_LIMIT_MALLOC_HEAP_SIZE, 1 << 20));
+    OK(cuCtxGetLimit(&value, CUDA_LIMIT_STACK_SIZE));
+    CHECK(value == 1024);
+    OK(cuCtxSetLimit(CUDA_LIMIT_MALLOC_HEAP_SIZE, 8 << 20));
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(CUDA_LIMIT_MALLOC_HEAP_SIZE, (8 << 20) + 1));
     EXPECT(CUDA_ERR_UNSUPPORTED_LIMIT, cuCtxGetLimit(&value, depth));
     EXPECT(CUDA_ERR_UNSUPPORTED_LIMIT, cuCtxGetLimit(&value, behind));
     OK(cuCtxGetLimit(&value, persisting));

@@ -94,5 +94,10 @@ void keep_idle(void);
 void fill_memory(void);
 void check_lookup(void);
 void check_fork(void);
+void print_all(void);
+void print_more(void);
+void print_own(void);
+void print_overflow(void);
+void print_fault(void);
 
 #endif

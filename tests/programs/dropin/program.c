@@ -18,6 +18,7 @@
  *   program run FILE...    links files of PTX, and prints the words that the kernel k makes
  *   program keep           keeps three eighths of the memory idle until its standard input ends
  *   program fill           has three quarters of the memory
+ *   program print-...      has kernels that print (check_print.c)
  */
 #include <dlfcn.h>
 #include <poll.h>
@@ -212,10 +213,22 @@ int main(int count_of_words, char **words)
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"calls", calls},    {"share", share},       {"cooperative", cooperative},
-                 {"fault", fault},    {"steady", steady},     {"idle", idle},
-                 {"absent", absent},  {"peers", check_peers}, {"table", table},
-                 {"keep", keep_idle}, {"fill", fill_memory}};
+    } modes[] = {{"calls", calls},
+                 {"share", share},
+                 {"cooperative", cooperative},
+                 {"fault", fault},
+                 {"steady", steady},
+                 {"idle", idle},
+                 {"absent", absent},
+                 {"peers", check_peers},
+                 {"table", table},
+                 {"keep", keep_idle},
+                 {"fill", fill_memory},
+                 {"print-all", print_all},
+                 {"print-more", print_more},
+                 {"print-own", print_own},
+                 {"print-overflow", print_overflow},
+                 {"print-fault", print_fault}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count_of_words == 2 && !strcmp(words[1], modes[i].name)) {
             modes[i].run();

@@ -33,6 +33,41 @@ void driver_connection_settle(const gpushare_connection *connection)
         driver_pool_settle(device->ordinal);
 }
 
+void driver_connection_show(const gpushare_connection *connection, bool all)
+{
+    struct driver_device *device = driver_print_is_used() ? driver_device_of(connection) : NULL;
+    if (device)
+        driver_print_show(&device->print, connection, all);
+}
+
+cuda_result driver_connection_finish(gpushare_connection *connection)
+{
+    struct driver_device *device = driver_print_is_used() ? driver_device_of(connection) : NULL;
+    return device ? driver_work_result(connection, driver_print_finish(&device->print, connection))
+                  : CUDA_OK;
+}
+
+cuda_result driver_connection_load(gpushare_connection *connection, const void *image, size_t bytes,
+                                   gpushare_module **module)
+{
+    struct driver_device *device = driver_device_of(connection);
+    if (!device)
+        return CUDA_ERR_CONTEXT_IS_DESTROYED;
+    return driver_work_result(
+        connection, driver_print_load_image(&device->print, connection, image, bytes, module));
+}
+
+cuda_result driver_connection_load_file(gpushare_connection *connection, const char *path,
+                                        gpushare_module **module)
+{
+    struct driver_device *device = driver_device_of(connection);
+    if (!device)
+        return CUDA_ERR_CONTEXT_IS_DESTROYED;
+    gpushare_error error = driver_print_load_file(&device->print, connection, path, module);
+    return error == GPUSHARE_ERROR_NOT_FOUND ? CUDA_ERR_FILE_NOT_FOUND
+                                             : driver_work_result(connection, error);
+}
+
 cuda_result driver_work_failure(gpushare_connection *connection, gpushare_error error)
 {
     struct driver_device *device;

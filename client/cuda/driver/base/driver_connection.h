@@ -55,6 +55,19 @@ static inline cuda_result driver_work_result(gpushare_connection *connection, gp
  * keep. */
 void driver_connection_settle(const gpushare_connection *connection);
 
+/* A thread has waited for work of the connection: shows what its kernels have printed. all: for all
+ * of its work. */
+void driver_connection_show(const gpushare_connection *connection, bool all);
+
+/* Waits for all work of the connection if its kernels may have printed, and shows that. */
+cuda_result driver_connection_finish(gpushare_connection *connection);
+
+/* Load modules, as driver_print does, which finds the ring of the connection's device. */
+cuda_result driver_connection_load(gpushare_connection *connection, const void *image, size_t bytes,
+                                   gpushare_module **module);
+cuda_result driver_connection_load_file(gpushare_connection *connection, const char *path,
+                                        gpushare_module **module);
+
 /* Gives the engine's stream of a handle of the connection, which may be one of CUDA's special
  * values. */
 cuda_result driver_stream(gpushare_connection *connection, cuda_stream handle,

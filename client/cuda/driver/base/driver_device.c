@@ -28,6 +28,7 @@ static cuda_result describe_all(uint32_t count)
         DRIVER_TRY(driver_result(device_query(&options, &driver_devices[i].described)));
         driver_devices[i].ordinal = (cuda_device)i;
         pthread_mutex_init(&driver_devices[i].lock, NULL);
+        pthread_mutex_init(&driver_devices[i].print.lock, NULL);
     }
     return CUDA_OK;
 }
@@ -142,6 +143,7 @@ void driver_device_leave(struct driver_device *device)
     pthread_mutex_unlock(&device->lock);
     if (connection) {
         driver_host_fn_drain(connection);
+        driver_print_forget(&device->print, connection);
         driver_pool_forget(device->ordinal);
         driver_registered_forget(device->ordinal);
         device->host_stream = NULL;

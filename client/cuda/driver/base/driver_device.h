@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "client/cuda/driver/print/driver_print.h"
 #include "client/gpushare.h"
 #include "common/cuda/cuda_driver.h"
 
@@ -35,6 +36,7 @@ struct driver_device {
      * last command, which may not be pushed yet; driver_host_fn's. */
     struct gpushare_stream *host_stream;
     uint64_t host_value;
+    struct driver_print print;
 };
 
 /* Read by the functions below alone. */
