@@ -132,6 +132,7 @@ cuda_result cuStreamBatchMemOp_v2(cuda_stream stream, unsigned count, cuda_mem_o
     enum { COUNT_MAX = 256 }; /* CUDA's own limit */
     if (flags || count > COUNT_MAX || (count && !ops))
         return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_stream_connection(stream, &(gpushare_connection *){NULL}));
     for (unsigned i = 0; i < count; i++)
         DRIVER_TRY(check_operation(&ops[i]));
     for (unsigned i = 0; i < count; i++)

@@ -148,6 +148,12 @@ cudart_error cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
     return runtime_error_note(DRIVER(cuCtxGetStreamPriorityRange, least, greatest));
 }
 
+cudart_error cudaCtxResetPersistingL2Cache(void)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuCtxResetPersistingL2Cache));
+}
+
 /* The numbers of limits are the driver's. */
 cudart_error cudaDeviceGetLimit(size_t *value, int limit)
 {

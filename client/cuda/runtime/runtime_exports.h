@@ -161,6 +161,7 @@
     E(cudart_error, cudaGetDeviceProperties_v2, V12, (void *properties, int ordinal)) \
     E(cudart_error, cudaGetDeviceProperties, V13, (void *properties, int ordinal)) \
     E(cudart_error, cudaDeviceGetStreamPriorityRange, BOTH, (int *least, int *greatest)) \
+    E(cudart_error, cudaCtxResetPersistingL2Cache, BOTH, (void)) \
     E(cudart_error, cudaDeviceGetLimit, BOTH, (size_t *value, int limit)) \
     E(cudart_error, cudaDeviceSetLimit, BOTH, (int limit, size_t value)) \
     E(cudart_error, cudaDeviceGetCacheConfig, BOTH, (int *config)) \

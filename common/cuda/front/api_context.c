@@ -211,6 +211,13 @@ cuda_result cuCtxSetSharedMemConfig(int config)
     return config < 0 || config > EIGHT_BYTE_BANKS ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
 }
 
+/* No part of the cache is set aside, so no line of it persists. */
+cuda_result cuCtxResetPersistingL2Cache(void)
+{
+    cuda_context context;
+    return driver_context_check(NULL, &context);
+}
+
 cuda_result cuCtxEnablePeerAccess(cuda_context peer, unsigned flags)
 {
     cuda_context context;

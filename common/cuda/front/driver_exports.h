@@ -73,6 +73,7 @@
     E(cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, 4020, (int config)) \
     E(cuCtxGetLimit, cuCtxGetLimit, 3010, (size_t *value, cuda_limit limit)) \
     E(cuCtxSetLimit, cuCtxSetLimit, 3010, (cuda_limit limit, size_t value)) \
+    E(cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, 11000, (void)) \
     E(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, (cuda_context peer, unsigned flags)) \
     E(cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, 4000, (cuda_context peer)) \
     E(cuCtxGetId, cuCtxGetId, 12000, (cuda_context context, unsigned long long *id)) \

@@ -60,6 +60,7 @@ static void *check_other_thread(void *primary)
     OK(cuCtxGetCurrent(&current));
     CHECK(current == NULL);
     EXPECT(CUDA_ERR_INVALID_CONTEXT, cuMemAlloc_v2(&ptr, 1));
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuStreamBatchMemOp_v2(NULL, 0, NULL, 0));
     OK(cuCtxSetCurrent(primary));
     OK(cuMemAlloc_v2(&ptr, 1));
     OK(cuMemFree_v2(ptr));
@@ -82,6 +83,7 @@ static void check_limits(void)
     OK(cuCtxGetLimit(&value, persisting));
     CHECK(value == 0);
     OK(cuCtxSetLimit(persisting, 0));
+    OK(cuCtxResetPersistingL2Cache());
     EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(persisting, 1));
 }
 

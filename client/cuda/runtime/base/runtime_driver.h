@@ -37,6 +37,7 @@ static inline cudart_error runtime_driver_open(void)
       (int *value, int attribute, cuda_device source, cuda_device destination))                    \
     X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, 0, (cuda_context peer, unsigned flags))  \
     X(cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, 4000, 0, (cuda_context peer))                \
+    X(cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, 11000, 0, (void))                  \
     X(cuCtxGetCacheConfig, cuCtxGetCacheConfig, 3020, 0, (int *config))                            \
     X(cuCtxSetCacheConfig, cuCtxSetCacheConfig, 3020, 0, (int config))                             \
     X(cuCtxGetSharedMemConfig, cuCtxGetSharedMemConfig, 4020, 0, (int *config))                    \
