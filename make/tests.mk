@@ -42,6 +42,7 @@ $(BUILD)/tests/unit/scheduler/%: $(BUILD)/obj/tests/unit/scheduler/%.o $(BUILD)/
 $(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libsupport.a $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
+$(BUILD)/tests/unit/client/test_print: $(call obj,client/cuda/driver/print/print_ring.c client/cuda/driver/print/print_format.c)
 # -MMD does not see the files that .incbin includes.
 $(BUILD)/obj/tests/integration/test_client_api.o: tests/integration/kernels/client.ptx
 $(call obj,tests/integration/test_lend.c tests/unit/softgpu/test_slowdown.c): tests/programs/bench/kernels/bench.ptx
