@@ -155,14 +155,14 @@ void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes)
 /* ---- host memory ------------------------------------------------------------------------------
  */
 
-/* Whether every page of the range is mapped in this process. */
-static bool pages_exist(uint64_t base, uint64_t size)
+/* Whether every page that the range touches is mapped in this process. */
+static bool pages_exist(uint64_t base, uint64_t end)
 {
     unsigned char state[1024];
     const uint64_t step = sizeof(state) * PAGE;
 
-    for (uint64_t at = base; at < base + size; at += step) {
-        uint64_t left = base + size - at;
+    for (uint64_t at = base - base % PAGE; at < end; at += step) {
+        uint64_t left = end - at;
 
         if (mincore(pointer(at), min(left, step), state) < 0)
             return false;
@@ -194,12 +194,10 @@ cuda_result memory_host_register(void *ptr, size_t size, unsigned flags)
         return CUDA_ERR_INVALID_VALUE;
     if (flags & CUDA_HOST_REGISTER_IOMEMORY)
         return CUDA_ERR_NOT_SUPPORTED;
-    if (base % PAGE != 0 || size % PAGE != 0)
-        return CUDA_ERR_INVALID_VALUE;
     memory_change_begin();
     if (memory_table_overlaps(base, end))
         result = CUDA_ERR_HOST_MEMORY_ALREADY_REGISTERED;
-    else if (!pages_exist(base, size))
+    else if (!pages_exist(base, end))
         result = CUDA_ERR_INVALID_VALUE;
     else
         result = host_add(HOST_REGISTERED, base, size,
@@ -227,12 +225,15 @@ static bool host_remove(enum extent_kind kind, uint64_t base)
 
 cuda_result memory_host_unregister(void *ptr)
 {
-    bool found;
+    cuda_result result = CUDA_OK;
 
     memory_change_begin();
-    found = host_remove(HOST_REGISTERED, address_of(ptr));
+    if (!host_remove(HOST_REGISTERED, address_of(ptr)))
+        result = memory_extent_around(HOST_REGISTERED, address_of(ptr), 1)
+                     ? CUDA_ERR_INVALID_VALUE
+                     : CUDA_ERR_HOST_MEMORY_NOT_REGISTERED;
     memory_change_end();
-    return found ? CUDA_OK : CUDA_ERR_HOST_MEMORY_NOT_REGISTERED;
+    return result;
 }
 
 cuda_result memory_host_alloc(void **ptr, size_t size)

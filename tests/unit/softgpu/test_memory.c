@@ -303,7 +303,6 @@ static void registered_host_memory_is_at_its_own_address(void **state)
     (void)state;
     assert_true(host != MAP_FAILED);
     assert_int_equal(cuMemHostGetDevicePointer_v2(&device, host, 0), CUDA_ERR_INVALID_VALUE);
-    assert_int_equal(cuMemHostRegister_v2((char *)host + 1, 4096, 0), CUDA_ERR_INVALID_VALUE);
     OK(cuMemHostRegister_v2(host, BYTES, CUDA_HOST_REGISTER_DEVICEMAP));
     assert_int_equal(cuMemHostRegister_v2((char *)host + 4096, 4096, 0),
                      CUDA_ERR_HOST_MEMORY_ALREADY_REGISTERED);
@@ -323,6 +322,28 @@ static void registered_host_memory_is_at_its_own_address(void **state)
     OK(cuMemHostUnregister(host));
     assert_int_equal(munmap(host, BYTES), 0);
     assert_int_equal(cuMemHostRegister_v2(host, BYTES, 0), CUDA_ERR_INVALID_VALUE);
+}
+
+/* Programs register what they have, which begins and ends within pages. */
+static void host_memory_within_pages_can_be_registered(void **state)
+{
+    enum { PAGE = 4096, BYTES = 2 * PAGE };
+    char *host = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct memory_range range;
+
+    (void)state;
+    assert_true(host != MAP_FAILED);
+    OK(cuMemHostRegister_v2(host + 4000, 160, 0));
+    assert_int_equal(cuMemHostRegister_v2(host + 4080, 160, 0),
+                     CUDA_ERR_HOST_MEMORY_ALREADY_REGISTERED);
+    assert_true(memory_find((uintptr_t)host + 4000, &range));
+    assert_int_equal(range.end, (uintptr_t)host + 4160);
+    assert_int_equal(cuMemHostUnregister(host + 4080), CUDA_ERR_INVALID_VALUE);
+    assert_int_equal(cuMemHostUnregister(host + 4160), CUDA_ERR_HOST_MEMORY_NOT_REGISTERED);
+    OK(cuMemHostUnregister(host + 4000));
+    assert_int_equal(munmap(host + PAGE, PAGE), 0);
+    assert_int_equal(cuMemHostRegister_v2(host + 4000, 160, 0), CUDA_ERR_INVALID_VALUE);
+    assert_int_equal(munmap(host, PAGE), 0);
 }
 
 static void fills_write_what_they_say_and_no_more(void **state)
@@ -417,6 +438,7 @@ int main(void)
         CASE(a_descriptor_is_the_same_memory),
         CASE(foreign_descriptors_are_refused),
         CASE(registered_host_memory_is_at_its_own_address),
+        CASE(host_memory_within_pages_can_be_registered),
         CASE(fills_write_what_they_say_and_no_more),
         CASE(large_copies_arrive_whole),
         CASE(pointers_tell_what_they_are),

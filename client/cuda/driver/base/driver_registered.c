@@ -50,15 +50,15 @@ cuda_result driver_registered_remove(uint64_t address)
 {
     pthread_mutex_lock(&lock);
     struct range *range = find_overlap(address, 1);
-    if (range && range->address != address)
-        range = NULL;
-    if (range)
+    cuda_result result = !range                      ? CUDA_ERR_HOST_MEMORY_NOT_REGISTERED
+                         : range->address != address ? CUDA_ERR_INVALID_VALUE
+                                                     : CUDA_OK;
+    if (result == CUDA_OK)
         list_remove(&range->link);
     pthread_mutex_unlock(&lock);
-    if (!range)
-        return CUDA_ERR_HOST_MEMORY_NOT_REGISTERED;
-    free(range);
-    return CUDA_OK;
+    if (result == CUDA_OK)
+        free(range);
+    return result;
 }
 
 void driver_registered_forget(cuda_device device)

@@ -18,7 +18,8 @@
  * bytes: at least 1, without an overflow of the address. */
 cuda_result driver_registered_add(uint64_t address, uint64_t bytes, cuda_device device);
 
-/* Returns 0, or CUDA_ERR_HOST_MEMORY_NOT_REGISTERED if no range begins here. */
+/* Returns 0; CUDA_ERR_INVALID_VALUE inside of a range that begins elsewhere; or
+ * CUDA_ERR_HOST_MEMORY_NOT_REGISTERED. */
 cuda_result driver_registered_remove(uint64_t address);
 
 /* The device's last context has ended, and its registrations with it. */
