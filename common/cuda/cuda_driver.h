@@ -36,7 +36,7 @@ enum { CUDA_API_VERSION = 13000 };
     X(CALL_REQUIRES_NEWER_DRIVER, 36, 0, "the call needs a newer driver")                          \
     X(DEVICE_UNAVAILABLE, 46, 0, "the device is busy or held exclusively")                         \
     X(NO_DEVICE, 100, 0, "no CUDA device was found")                                               \
-    X(INVALID_DEVICE, 101, 0, "there is no device with that ordinal")                              \
+    X(INVALID_DEVICE, 101, 0, "invalid device ordinal")                                            \
     X(DEVICE_NOT_LICENSED, 102, 0, "the device has no licence for compute")                        \
     X(INVALID_IMAGE, 200, 0, "the module image is not one that can be loaded")                     \
     X(INVALID_CONTEXT, 201, 0, "no context is current, or the context is not valid")               \

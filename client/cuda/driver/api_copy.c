@@ -11,6 +11,7 @@
 #include "client/engine/copy.h"
 #include "client/engine/memory.h"
 #include "client/engine/stream.h"
+#include "common/cuda/sync_memory.h"
 
 enum { HOST, DEVICE, EITHER };
 
@@ -65,10 +66,11 @@ cuda_result cuMemcpyDtoH_v2(void *dst, cuda_device_ptr src, size_t size)
     return submit((uint64_t)(uintptr_t)dst, HOST, src, DEVICE, size, NULL, true);
 }
 
-/* CUDA does not wait for a copy within the device. */
+/* CUDA does not wait for a copy within the device, unless a program asked for that. */
 cuda_result cuMemcpyDtoD_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
 {
-    return submit(dst, DEVICE, src, DEVICE, size, NULL, false);
+    return submit(dst, DEVICE, src, DEVICE, size, NULL,
+                  sync_memory_waits(dst) || sync_memory_waits(src));
 }
 
 cuda_result cuMemcpyHtoDAsync_v2(cuda_device_ptr dst, const void *src, size_t size,
@@ -125,8 +127,12 @@ static cuda_result copy_peer(cuda_device_ptr dst, cuda_context dst_context, cuda
     struct gpushare_stream *stream;
     DRIVER_TRY(find_ends(dst_context, src_context, &ends));
     DRIVER_TRY(driver_stream(ends.to, handle, &stream));
-    if (ends.to == ends.from)
-        return submit_peer(&ends, dst, src, size, stream);
+    if (ends.to == ends.from) {
+        DRIVER_TRY(submit_peer(&ends, dst, src, size, stream));
+        return sync_memory_waits(dst) || sync_memory_waits(src)
+                   ? driver_work_result(ends.to, stream_wait_pushed(stream))
+                   : CUDA_OK;
+    }
     DRIVER_TRY(driver_work_result(ends.from, stream_wait_connection(ends.from)));
     DRIVER_TRY(driver_work_result(ends.to, stream_wait_connection(ends.to)));
     DRIVER_TRY(submit_peer(&ends, dst, src, size, stream));
@@ -184,8 +190,9 @@ static cuda_result fill(cuda_device_ptr dst, uint32_t value, uint32_t width, siz
     if (kind != MEMORY_DEVICE && kind != MEMORY_HOST)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_work_result(connection, copy_fill(stream, dst, value, width, count)));
-    return wait && kind == MEMORY_HOST ? driver_work_result(connection, stream_wait_pushed(stream))
-                                       : CUDA_OK;
+    return wait && (kind == MEMORY_HOST || sync_memory_waits(dst))
+               ? driver_work_result(connection, stream_wait_pushed(stream))
+               : CUDA_OK;
 }
 
 #define FILL(width, type, sync, async, own)                                                        \

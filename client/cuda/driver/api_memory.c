@@ -11,6 +11,7 @@
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
+#include "common/cuda/sync_memory.h"
 #include "common/util.h"
 
 cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
@@ -55,6 +56,7 @@ cuda_result cuMemFree_v2(cuda_device_ptr ptr)
         return CUDA_OK;
     if (!driver_pool_disown(ptr))
         return CUDA_ERR_INVALID_VALUE;
+    sync_memory_forget(ptr);
     gpushare_error error = memory_device_free(connection, ptr);
     if (error == GPUSHARE_ERROR_INVALID_HANDLE)
         error = memory_managed_free(connection, ptr);

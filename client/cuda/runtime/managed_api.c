@@ -32,6 +32,22 @@ cudart_error runtime_release_advise(const void *ptr, size_t size, int advice,
         DRIVER(cuMemAdvise, (cuda_device_ptr)(uintptr_t)ptr, size, advice, place));
 }
 
+cudart_error cudaMemRangeGetAttribute(void *data, size_t data_size, int attribute, const void *ptr,
+                                      size_t size)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuMemRangeGetAttribute, data, data_size, attribute,
+                                     (cuda_device_ptr)(uintptr_t)ptr, size));
+}
+
+cudart_error cudaMemRangeGetAttributes(void **data, size_t *data_sizes, int *attributes,
+                                       size_t count, const void *ptr, size_t size)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuMemRangeGetAttributes, data, data_sizes, attributes, count,
+                                     (cuda_device_ptr)(uintptr_t)ptr, size));
+}
+
 cudart_error cudaStreamAttachMemAsync(cuda_stream stream, void *ptr, size_t size, unsigned flags)
 {
     ENTER();

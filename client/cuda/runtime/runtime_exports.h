@@ -65,6 +65,8 @@
     E(cudart_error, cudaFree, BOTH, (void *ptr)) \
     E(cudart_error, cudaMallocManaged, BOTH, (void **ptr, size_t size, unsigned flags)) \
     PTSZ(cudart_error, cudaStreamAttachMemAsync, BOTH, (cuda_stream stream, void *ptr, size_t size, unsigned flags), (own(stream), ptr, size, flags)) \
+    E(cudart_error, cudaMemRangeGetAttribute, BOTH, (void *data, size_t data_size, int attribute, const void *ptr, size_t size)) \
+    E(cudart_error, cudaMemRangeGetAttributes, BOTH, (void **data, size_t *data_sizes, int *attributes, size_t count, const void *ptr, size_t size)) \
     E(cudart_error, cudaMemPrefetchAsync_v2, V12, (const void *ptr, size_t size, cuda_mem_location place, unsigned flags, cuda_stream stream)) \
     E(cudart_error, cudaMemPrefetchAsync_v2_ptsz, V12, (const void *ptr, size_t size, cuda_mem_location place, unsigned flags, cuda_stream stream)) \
     E(cudart_error, cudaMemAdvise_v2, V12, (const void *ptr, size_t size, int advice, cuda_mem_location place)) \

@@ -8,6 +8,7 @@
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
+#include "common/cuda/sync_memory.h"
 
 /* One side: the address of the first byte, and the distances of rows and planes. */
 struct side {
@@ -219,7 +220,7 @@ static cuda_result push_fill(const struct fill *fill, cuda_stream stream, bool w
         return CUDA_ERR_INVALID_VALUE;
     for (size_t y = 0; y < fill->height; y++)
         DRIVER_TRY(fill_row(fill, fill->dst + y * fill->pitch, stream));
-    return wait && host ? cuStreamSynchronize(stream) : CUDA_OK;
+    return wait && (host || sync_memory_waits(fill->dst)) ? cuStreamSynchronize(stream) : CUDA_OK;
 }
 
 #define FILL(name, type, bytes, stream)                                                            \

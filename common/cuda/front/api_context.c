@@ -104,6 +104,16 @@ cuda_result cuCtxDestroy_v2(cuda_context context)
     return driver_context_destroy(context);
 }
 
+cuda_result cuCtxAttach(cuda_context *context, unsigned flags)
+{
+    return context && !flags ? driver_context_attach(context) : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuCtxDetach(cuda_context context)
+{
+    return driver_context_detach(context);
+}
+
 cuda_result cuCtxPushCurrent_v2(cuda_context context)
 {
     cuda_context checked;

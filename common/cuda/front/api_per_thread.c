@@ -3,6 +3,7 @@
 /* The calls of programs whose default stream is the thread's own. */
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
+#include "common/cuda/sync_memory.h"
 
 /* Of a copy that does not return before it is done. */
 static cuda_result done(cuda_result pushed)
@@ -33,7 +34,8 @@ cuda_result cuMemcpyDtoH_v2_ptds(void *dst, cuda_device_ptr src, size_t size)
 
 cuda_result cuMemcpyDtoD_v2_ptds(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
 {
-    return cuMemcpyDtoDAsync_v2(dst, src, size, CUDA_STREAM_PER_THREAD);
+    cuda_result pushed = cuMemcpyDtoDAsync_v2(dst, src, size, CUDA_STREAM_PER_THREAD);
+    return sync_memory_waits(dst) || sync_memory_waits(src) ? done(pushed) : pushed;
 }
 
 cuda_result cuMemcpyHtoDAsync_v2_ptsz(cuda_device_ptr dst, const void *src, size_t size,

@@ -8,6 +8,7 @@
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/driver_pool.h"
 #include "common/cuda/front/front.h"
+#include "common/cuda/sync_memory.h"
 
 cuda_result cuMemHostGetDevicePointer_v2(cuda_device_ptr *device_ptr, void *host, unsigned flags)
 {
@@ -111,10 +112,16 @@ static int type_of(const struct front_memory *found)
     return found->kind == FRONT_HOST ? CUDA_MEMORYTYPE_HOST : CUDA_MEMORYTYPE_DEVICE;
 }
 
+static struct sync_memory sync_of(const struct front_memory *found)
+{
+    return (struct sync_memory){found->address, found->bytes, found->id};
+}
+
 static cuda_result attribute_of(void *data, cuda_pointer_attribute attribute, cuda_device_ptr ptr,
                                 const struct front_memory *found)
 {
     cuda_context context;
+    const struct sync_memory sync = sync_of(found);
     bool on_host = found->kind == FRONT_HOST || found->kind == FRONT_MANAGED;
     switch (attribute) {
     case CUDA_POINTER_CONTEXT:
@@ -128,6 +135,8 @@ static cuda_result attribute_of(void *data, cuda_pointer_attribute attribute, cu
         return on_host ? give(data, attribute, ptr) : CUDA_ERR_INVALID_VALUE;
     case CUDA_POINTER_IS_MANAGED:
         return give(data, attribute, found->kind == FRONT_MANAGED);
+    case CUDA_POINTER_SYNC_MEMOPS:
+        return give(data, attribute, sync_memory_is_set(&sync));
     case CUDA_POINTER_DEVICE_ORDINAL:
         return give(data, attribute, (uint64_t)found->device);
     case CUDA_POINTER_RANGE_START_ADDR:
@@ -159,6 +168,20 @@ cuda_result cuPointerGetAttribute(void *data, cuda_pointer_attribute attribute, 
     if (!data || !front_memory_find(ptr, &found))
         return CUDA_ERR_INVALID_VALUE;
     return attribute_of(data, attribute, ptr, &found);
+}
+
+/* The only attribute that CUDA lets a program set. */
+cuda_result cuPointerSetAttribute(const void *value, cuda_pointer_attribute attribute,
+                                  cuda_device_ptr ptr)
+{
+    struct front_memory found;
+    unsigned on;
+    DRIVER_TRY(front_check());
+    if (!value || attribute != CUDA_POINTER_SYNC_MEMOPS || !front_memory_find(ptr, &found))
+        return CUDA_ERR_INVALID_VALUE;
+    memcpy(&on, value, sizeof on);
+    const struct sync_memory sync = sync_of(&found);
+    return sync_memory_set(&sync, on) < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
 }
 
 cuda_result cuPointerGetAttributes(unsigned count, cuda_pointer_attribute *attributes, void **data,

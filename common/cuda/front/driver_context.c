@@ -113,6 +113,7 @@ cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_conte
         made->device = device;
         made->id = atomic_fetch_add(&last_id, 1) + 1;
         atomic_store(&made->flags, flags);
+        atomic_store(&made->users, 1);
         atomic_store(&made->alive, true);
         result = driver_context_push(made);
         if (result != CUDA_OK)
@@ -129,10 +130,15 @@ cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_conte
     return CUDA_OK;
 }
 
+static bool is_primary(cuda_context context)
+{
+    return context >= primaries && context < primaries + FRONT_DEVICES_MAX;
+}
+
 cuda_result driver_context_destroy(cuda_context context)
 {
     DRIVER_TRY(front_check());
-    if (!context || (context >= primaries && context < primaries + FRONT_DEVICES_MAX))
+    if (!context || is_primary(context))
         return CUDA_ERR_INVALID_CONTEXT;
     if (!atomic_exchange(&context->alive, false))
         return CUDA_ERR_CONTEXT_IS_DESTROYED;
@@ -143,6 +149,25 @@ cuda_result driver_context_destroy(cuda_context context)
         stack.depth--;
     front_leave(context->device);
     return CUDA_OK;
+}
+
+cuda_result driver_context_attach(cuda_context *context)
+{
+    cuda_context top;
+    DRIVER_TRY(driver_context_check(NULL, &top));
+    if (is_primary(top))
+        return CUDA_ERR_INVALID_CONTEXT;
+    atomic_fetch_add(&top->users, 1);
+    *context = top;
+    return CUDA_OK;
+}
+
+cuda_result driver_context_detach(cuda_context context)
+{
+    if (!context || context != driver_context_top() || is_primary(context))
+        return CUDA_ERR_INVALID_CONTEXT;
+    DRIVER_TRY(driver_context_check(context, &context));
+    return atomic_fetch_sub(&context->users, 1) > 1 ? CUDA_OK : driver_context_destroy(context);
 }
 
 /* ---- the thread's stack ---- */

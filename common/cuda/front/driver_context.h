@@ -18,6 +18,7 @@ struct cuda_context_object {
     cuda_device device;
     unsigned long long id; /* unique in the process */
     _Atomic unsigned flags;
+    _Atomic unsigned users; /* of cuCtxAttach, and its maker */
     atomic_bool alive;
 };
 
@@ -33,6 +34,11 @@ cuda_result driver_context_of_object(cuda_device device, cuda_context *context);
 
 cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_context *context);
 cuda_result driver_context_destroy(cuda_context context);
+
+/* The thread's current context gets or loses a user; the last one's leaving destroys it. Primary
+ * contexts are counted by whoever retains them. */
+cuda_result driver_context_attach(cuda_context *context);
+cuda_result driver_context_detach(cuda_context context);
 
 /* The thread's stack. The top is NULL if it is empty. */
 cuda_result driver_context_push(cuda_context context);

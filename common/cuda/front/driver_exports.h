@@ -59,6 +59,8 @@
     E(cuCtxCreate, cuCtxCreate_v3, 11040, (cuda_context *context, void *affinities, int count, unsigned flags, cuda_device device)) \
     E(cuCtxCreate, cuCtxCreate_v4, 12050, (cuda_context *context, const cuda_ctx_create_params *parameters, unsigned flags, cuda_device device)) \
     E(cuCtxDestroy, cuCtxDestroy_v2, 4000, (cuda_context context)) \
+    E(cuCtxAttach, cuCtxAttach, 2000, (cuda_context *context, unsigned flags)) \
+    E(cuCtxDetach, cuCtxDetach, 2000, (cuda_context context)) \
     E(cuCtxPushCurrent, cuCtxPushCurrent_v2, 4000, (cuda_context context)) \
     E(cuCtxPopCurrent, cuCtxPopCurrent_v2, 4000, (cuda_context *context)) \
     E(cuCtxSetCurrent, cuCtxSetCurrent, 4000, (cuda_context context)) \
@@ -95,6 +97,7 @@
     E(cuMemHostGetFlags, cuMemHostGetFlags, 2030, (unsigned *flags, void *host)) \
     E(cuMemGetAddressRange, cuMemGetAddressRange_v2, 3020, (cuda_device_ptr *base, size_t *size, cuda_device_ptr ptr)) \
     E(cuPointerGetAttribute, cuPointerGetAttribute, 4000, (void *data, cuda_pointer_attribute attribute, cuda_device_ptr ptr)) \
+    E(cuPointerSetAttribute, cuPointerSetAttribute, 6000, (const void *value, cuda_pointer_attribute attribute, cuda_device_ptr ptr)) \
     E(cuPointerGetAttributes, cuPointerGetAttributes, 7000, (unsigned count, cuda_pointer_attribute *attributes, void **data, cuda_device_ptr ptr)) \
     /* memory in the order of streams */ \
     E(cuMemAllocAsync, cuMemAllocAsync, 11020, (cuda_device_ptr *ptr, size_t size, cuda_stream stream)) \
@@ -119,6 +122,8 @@
     E(cuMemPrefetchAsync, cuMemPrefetchAsync_v2, 12020, (cuda_device_ptr ptr, size_t size, cuda_mem_location place, unsigned flags, cuda_stream stream)) \
     E(cuMemAdvise, cuMemAdvise, 8000, (cuda_device_ptr ptr, size_t size, int advice, cuda_device device)) \
     E(cuMemAdvise, cuMemAdvise_v2, 12020, (cuda_device_ptr ptr, size_t size, int advice, cuda_mem_location place)) \
+    E(cuMemRangeGetAttribute, cuMemRangeGetAttribute, 8000, (void *data, size_t size, int attribute, cuda_device_ptr ptr, size_t bytes)) \
+    E(cuMemRangeGetAttributes, cuMemRangeGetAttributes, 8000, (void **data, size_t *sizes, int *attributes, size_t count, cuda_device_ptr ptr, size_t bytes)) \
     E(cuStreamAttachMemAsync, cuStreamAttachMemAsync, 6000, (cuda_stream stream, cuda_device_ptr ptr, size_t size, unsigned flags)) \
     /* copies and fills */ \
     E(cuMemcpy, cuMemcpy, 4000, (cuda_device_ptr dst, cuda_device_ptr src, size_t size)) \

@@ -5,6 +5,7 @@
  */
 #include "common/cuda/front/driver_pool.h"
 #include "common/cuda/front/front.h"
+#include "common/cuda/sync_memory.h"
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/device/context_lock.h"
 #include "server/softgpu/device/cost.h"
@@ -184,6 +185,7 @@ cuda_result cuMemFree_v2(cuda_device_ptr ptr)
         return CUDA_OK;
     if (!driver_pool_disown(ptr))
         return CUDA_ERR_INVALID_VALUE;
+    sync_memory_forget(ptr);
     /* As on hardware, freeing waits for the device. */
     if (!device_settings()->context_lock)
         DRIVER_TRY(api_await(device));
@@ -371,8 +373,9 @@ cuda_result cuMemcpyDtoH_v2(void *dst, cuda_device_ptr src, size_t size)
 
 cuda_result cuMemcpyDtoD_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
 {
-    /* CUDA does not wait for copies on the device. */
-    return queue_copy(NULL, false, (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
+    /* CUDA does not wait for copies on the device, unless a program asked for that. */
+    return queue_copy(NULL, sync_memory_waits(dst) || sync_memory_waits(src),
+                      (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
 }
 
 cuda_result cuMemcpyHtoDAsync_v2(cuda_device_ptr dst, const void *src, size_t size,
@@ -435,8 +438,10 @@ static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     DRIVER_TRY(enqueue_operation(stream, op));
-    /* CUDA does not wait for a fill of device memory, whichever call it is. */
-    return wait && (place.host || place.managed) ? await_stream(stream) : CUDA_OK;
+    /* CUDA does not wait for a fill of device memory, whichever call it is, unless a program asked
+     * for that. */
+    return wait && (place.host || place.managed || sync_memory_waits(dst)) ? await_stream(stream)
+                                                                           : CUDA_OK;
 }
 
 #define FILL(name, type, width, stream)                                                            \

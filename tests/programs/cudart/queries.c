@@ -111,6 +111,9 @@ static void check_pointers(void)
     struct cudart_pointer_attributes found;
     void *device = NULL, *other = NULL, *host = NULL, *managed = NULL;
     unsigned flags = 0;
+    int attributes[] = {2 /* preferred location */, 4 /* last prefetch */}, place = 77;
+    void *place_at = &place;
+    size_t place_size = sizeof place;
 
     EXPECT(0, cudaMalloc(&device, BYTES));
     EXPECT(0, cudaMallocHost(&host, BYTES));
@@ -134,6 +137,10 @@ static void check_pointers(void)
     EXPECT(0, PREFETCH(managed, BYTES, -1));
     EXPECT(0, cudaDeviceSynchronize());
     CHECK(((char *)managed)[BYTES - 1] == 3);
+    EXPECT(0, cudaMemRangeGetAttribute(&place, sizeof place, attributes[0], managed, BYTES));
+    CHECK(place == 0);
+    EXPECT(0, cudaMemRangeGetAttributes(&place_at, &place_size, &attributes[1], 1, managed, BYTES));
+    CHECK(place == -1);
     CHECK(PREFETCH(device, BYTES, 77) != 0);
     (void)cudaGetLastError();
 

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The library, devices and contexts. */
 #include <pthread.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,11 +26,15 @@ void check_devices(void)
     int count, value;
     cuda_device device;
     char name[64], pci[24];
+    const char *text;
     OK(cuDeviceGetCount(&count));
     CHECK(count == 1);
     OK(cuDeviceGet(&device, 0));
     EXPECT(CUDA_ERR_INVALID_DEVICE, cuDeviceGet(&device, 1));
     EXPECT(CUDA_ERR_INVALID_DEVICE, cuDeviceGet(&device, -1));
+    /* NVIDIA's own words, with which a test of its bindings compares. */
+    OK(cuGetErrorString(CUDA_ERR_INVALID_DEVICE, &text));
+    CHECK(!strcmp(text, "invalid device ordinal"));
     OK(cuDeviceGetName(name, sizeof name, 0));
     CHECK(*name);
     OK(cuDeviceGetPCIBusId(pci, sizeof pci, 0));
@@ -102,6 +107,29 @@ static void check_created_alone(void)
     OK(cuCtxDestroy_v2(made));
 }
 
+/* A context that is attached is destroyed by its last user. */
+static void check_users(void)
+{
+    cuda_context made, again, other, current;
+    OK(cuCtxCreate_v2(&made, 0, 0));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuCtxAttach(&again, 1));
+    OK(cuCtxAttach(&again, 0));
+    CHECK(again == made);
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuCtxDetach(made)); /* not the thread's current one */
+    OK(cuCtxDetach(other));
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuCtxDetach(other));
+    OK(cuCtxDetach(made));
+    OK(cuCtxGetCurrent(&current));
+    CHECK(current == made);
+    OK(cuCtxDetach(again));
+    OK(cuCtxGetCurrent(&current));
+    CHECK(current != made);
+    EXPECT(CUDA_ERR_CONTEXT_IS_DESTROYED, cuCtxSetCurrent(made));
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuCtxAttach(&again, 0)); /* of the primary one */
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuCtxDetach(current));
+}
+
 void check_contexts(void)
 {
     cuda_context primary, again, made, current;
@@ -151,6 +179,7 @@ void check_contexts(void)
     EXPECT(CUDA_ERR_CONTEXT_IS_DESTROYED, cuCtxDestroy_v2(made));
     EXPECT(CUDA_ERR_CONTEXT_IS_DESTROYED, cuCtxSetCurrent(made));
     EXPECT(CUDA_ERR_INVALID_CONTEXT, cuCtxDestroy_v2(primary));
+    check_users();
     CHECK(!pthread_create(&thread, NULL, check_other_thread, primary));
     pthread_join(thread, NULL);
     OK(cuDevicePrimaryCtxRelease_v2(0));
@@ -183,7 +212,7 @@ void check_reset(void)
 /* A probe of a call that is not carried is told so, and one of another version gets that. */
 void check_lookup(void)
 {
-    static const char *const refused[] = {"cuGraphCreate", "cuMemRangeGetAttribute",
+    static const char *const refused[] = {"cuGraphCreate", "cuMemBatchDecompressAsync",
                                           "cuIpcGetMemHandle", "cuTexObjectCreate"};
     cuda_proc_address_status status;
     void *fn = NULL;

@@ -190,6 +190,51 @@ void check_blocks(void)
     OK(cuMemFree_v2(device));
 }
 
+static int attribute_of(int attribute, cuda_device_ptr ptr, size_t bytes)
+{
+    int value = 77;
+    OK(cuMemRangeGetAttribute(&value, sizeof value, attribute, ptr, bytes));
+    return value;
+}
+
+/* Advice is read back where the whole range has the same. */
+static void check_advice(cuda_device_ptr ptr)
+{
+    enum { READ_MOSTLY = 1, PREFERRED, ACCESSED, PREFETCHED, PREFERRED_TYPE };
+    enum { CPU = -1, NOWHERE = -2, HALF = BYTES / 2 };
+    int attributes[] = {PREFETCHED, ACCESSED}, place = 77, accesses[3];
+    void *to[] = {&place, accesses};
+    size_t sizes[] = {sizeof place, sizeof accesses};
+    CHECK(attribute_of(READ_MOSTLY, ptr, BYTES) == 0);
+    CHECK(attribute_of(PREFERRED, ptr, BYTES) == NOWHERE);
+    OK(cuMemAdvise(ptr, BYTES, 1, 0));
+    OK(cuMemAdvise(ptr, BYTES, 3, CPU));
+    OK(cuMemAdvise(ptr, BYTES, 5, CPU));
+    OK(cuMemAdvise(ptr, BYTES, 5, 0));
+    CHECK(attribute_of(READ_MOSTLY, ptr, BYTES) == 1);
+    CHECK(attribute_of(PREFERRED, ptr, BYTES) == CPU);
+    CHECK(attribute_of(PREFERRED_TYPE, ptr, BYTES) == CUDA_MEM_LOCATION_HOST);
+    OK(cuMemRangeGetAttributes(to, sizes, attributes, 2, ptr, BYTES));
+    CHECK(place == NOWHERE && accesses[0] == 0 && accesses[1] == CPU && accesses[2] == NOWHERE);
+    OK(cuMemPrefetchAsync(ptr + HALF, HALF, 0, NULL));
+    CHECK(attribute_of(PREFETCHED, ptr, BYTES) == NOWHERE);
+    CHECK(attribute_of(PREFETCHED, ptr + HALF, HALF) == 0);
+    OK(cuMemAdvise(ptr, 4, 2, 0));
+    CHECK(attribute_of(READ_MOSTLY, ptr, BYTES) == 0);
+    CHECK(attribute_of(READ_MOSTLY, ptr + 4, BYTES - 4) == 1);
+    OK(cuMemAdvise(ptr, BYTES, 1, 0));
+    OK(cuMemAdvise(ptr, BYTES, 4, 0));
+    OK(cuMemAdvise(ptr, BYTES, 6, 0));
+    CHECK(attribute_of(READ_MOSTLY, ptr, BYTES) == 1);
+    CHECK(attribute_of(PREFERRED, ptr, BYTES) == NOWHERE);
+    OK(cuMemRangeGetAttributes(to, sizes, attributes, 2, ptr, BYTES));
+    CHECK(accesses[0] == CPU && accesses[1] == NOWHERE);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemRangeGetAttribute(&place, 2, READ_MOSTLY, ptr, BYTES));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemRangeGetAttribute(accesses, 12, PREFERRED, ptr, BYTES));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemRangeGetAttribute(&place, 4, READ_MOSTLY, ptr, BYTES + 1));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemRangeGetAttribute(&place, 4, 9, ptr, BYTES));
+}
+
 /* One pointer for both sides: the host writes, a kernel adds, and the host reads. */
 void check_managed(const struct work *work)
 {
@@ -205,7 +250,9 @@ void check_managed(const struct work *work)
     words = (uint32_t *)(uintptr_t)ptr;
     for (int i = 0; i < WORDS; i++)
         words[i] = (uint32_t)i;
+    check_advice(ptr);
     OK(cuMemAdvise_v2(ptr, BYTES, 3, place));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemAdvise_v2(ptr, BYTES, 7, place));
     OK(cuMemPrefetchAsync(ptr, BYTES, 0, NULL));
     EXPECT(CUDA_ERR_INVALID_VALUE, cuMemPrefetchAsync(ptr, BYTES + 1, 0, NULL));
     EXPECT(CUDA_ERR_INVALID_VALUE, cuMemAdvise(work->words, BYTES, 1, 0));

@@ -159,6 +159,42 @@ void check_full(const struct work *work)
     CHECK(atomic_load(&ran) == FULL);
 }
 
+/* A fill and a copy within the device return while work before them runs, unless the memory says
+ * otherwise. */
+void check_sync_memory(const struct work *work)
+{
+    enum { CALLS_BEFORE = 50 };
+    const cuda_device_ptr halves[2] = {work->words, work->words + BYTES / 2};
+    atomic_uint open = 1, ran = 0;
+    char is_set = 77;
+    unsigned on = 1;
+    OK(cuLaunchHostFunc(NULL, await_closed, &open));
+    OK(cuMemsetD32_v2(halves[0], 3, WORDS));
+    OK(cuMemsetD2D8_v2(halves[0], BYTES, 3, BYTES, 1));
+    atomic_store(&open, 0);
+    OK(cuPointerSetAttribute(&on, CUDA_POINTER_SYNC_MEMOPS, halves[1]));
+    OK(cuPointerGetAttribute(&is_set, CUDA_POINTER_SYNC_MEMOPS, halves[0]));
+    CHECK(is_set == 1);
+    for (unsigned round = 1; round <= 3; round++) {
+        for (int i = 0; i < CALLS_BEFORE; i++)
+            OK(cuLaunchHostFunc(NULL, be_slow, &ran));
+        if (round == 1)
+            OK(cuMemsetD32_v2(halves[0], 7, WORDS));
+        else if (round == 2)
+            OK(cuMemsetD2D32_v2(halves[0], BYTES, 7, WORDS, 1));
+        else
+            OK(cuMemcpyDtoD_v2(halves[0], halves[1], BYTES / 2));
+        CHECK(atomic_load(&ran) == round * CALLS_BEFORE);
+    }
+    on = 0;
+    OK(cuPointerSetAttribute(&on, CUDA_POINTER_SYNC_MEMOPS, halves[0]));
+    OK(cuPointerGetAttribute(&is_set, CUDA_POINTER_SYNC_MEMOPS, halves[0]));
+    CHECK(is_set == 0);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuPointerSetAttribute(&on, CUDA_POINTER_MAPPED, halves[0]));
+    EXPECT(CUDA_ERR_INVALID_VALUE,
+           cuPointerSetAttribute(&on, CUDA_POINTER_SYNC_MEMOPS, (uint64_t)(uintptr_t)&on));
+}
+
 void check_functions(const struct work *work)
 {
     cuda_stream apart, ordered;

@@ -68,6 +68,7 @@ void check_streams(const struct work *work);
 void check_per_thread(const struct work *work);
 void check_functions(const struct work *work);
 void check_full(const struct work *work);
+void check_sync_memory(const struct work *work);
 void check_kernels(const struct work *work);
 void check_libraries(void);
 void check_attributes(const struct work *work);

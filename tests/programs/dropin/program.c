@@ -93,6 +93,7 @@ static void calls(void)
     check_attributes(&work);
     check_functions(&work);
     check_full(&work);
+    check_sync_memory(&work);
     check_per_thread(&work);
     check_managed(&work);
     check_stream_attributes(&work);

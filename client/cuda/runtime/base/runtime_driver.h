@@ -116,6 +116,11 @@ static inline cudart_error runtime_driver_open(void)
        cuda_stream stream))                                                                        \
     X(cuMemAdvise, cuMemAdvise_v2, 12020, 0,                                                       \
       (cuda_device_ptr ptr, size_t size, int advice, cuda_mem_location place))                     \
+    X(cuMemRangeGetAttribute, cuMemRangeGetAttribute, 8000, 0,                                     \
+      (void *data, size_t size, int attribute, cuda_device_ptr ptr, size_t bytes))                 \
+    X(cuMemRangeGetAttributes, cuMemRangeGetAttributes, 8000, 0,                                   \
+      (void **data, size_t *sizes, int *attributes, size_t count, cuda_device_ptr ptr,             \
+       size_t bytes))                                                                              \
     X(cuStreamAttachMemAsync, cuStreamAttachMemAsync, 6000, 0,                                     \
       (cuda_stream stream, cuda_device_ptr ptr, size_t size, unsigned flags))                      \
     X(cuMemcpyBatchAsync, cuMemcpyBatchAsync, 12080, 0,                                            \
