@@ -15,15 +15,14 @@
 
 enum { HOST, DEVICE, EITHER };
 
-/* side: of which kind the memory must be, because the caller said so. Memory of both sides is of
- * either. */
+/* side: of which kind the memory must be, because the caller said so. A host buffer is of either:
+ * its address is the one that the device has for it, too. */
 static bool is_side(gpushare_connection *connection, uint64_t address, size_t size, int side)
 {
-    struct allocation found;
-    return side == EITHER ||
-           (memory_classify(connection, address, size) == MEMORY_DEVICE) == (side == DEVICE) ||
-           (allocation_find(&connection->allocations, address, &found) &&
-            found.kind == ALLOCATION_MANAGED);
+    if (side == EITHER)
+        return true;
+    const enum memory_kind kind = memory_classify(connection, address, size);
+    return kind == MEMORY_HOST || (kind == MEMORY_DEVICE) == (side == DEVICE);
 }
 
 static cuda_result submit(cuda_device_ptr dst, int dst_side, cuda_device_ptr src, int src_side,

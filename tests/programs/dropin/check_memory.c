@@ -33,7 +33,7 @@ void check_pointers(const struct work *work)
     cuda_device_ptr base;
     size_t size;
     unsigned type = 77;
-    int ordinal = 77, ordinary = 0;
+    int ordinal = 77, ordinary = 0, copied = 77;
     void *buffer;
     cuda_pointer_attribute both[] = {CUDA_POINTER_MEMORY_TYPE, CUDA_POINTER_DEVICE_ORDINAL};
     void *to[] = {&type, &ordinal};
@@ -46,6 +46,13 @@ void check_pointers(const struct work *work)
     CHECK(type == CUDA_MEMORYTYPE_HOST && ordinal == 0);
     OK(cuMemHostGetDevicePointer_v2(&base, buffer, 0));
     CHECK(base == (cuda_device_ptr)(uintptr_t)buffer);
+    /* Copies take that as memory of the device. */
+    OK(cuMemcpyHtoD_v2(base, &ordinary, sizeof ordinary));
+    OK(cuMemcpyDtoH_v2(&copied, base, sizeof copied));
+    CHECK(copied == 0);
+    OK(cuMemcpyDtoD_v2(base + 4, work->words, 4));
+    OK(cuCtxSynchronize());
+    CHECK(((uint32_t *)buffer)[1] == 7);
     check_identity(work->words, (cuda_device_ptr)(uintptr_t)buffer);
     OK(cuMemHostGetFlags(&type, buffer));
     CHECK(type == (CUDA_HOST_ALLOC_PORTABLE | CUDA_HOST_ALLOC_DEVICEMAP));
