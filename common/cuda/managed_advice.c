@@ -66,12 +66,12 @@ int managed_advice_note(const struct managed_range *range, struct managed_topic 
     made->value = value;
     pthread_mutex_lock(&lock);
     grow(made);
+    list_prepend(&notes, &made->link);
     LIST_FOR_EACH (old, &notes, link)
-        if (is_replaced(old, made)) {
+        if (old != made && is_replaced(old, made)) {
             list_remove(&old->link);
             free(old);
         }
-    list_prepend(&notes, &made->link);
     pthread_mutex_unlock(&lock);
     return 0;
 }
