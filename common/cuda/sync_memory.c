@@ -37,7 +37,7 @@ static void drop(struct entry *entry)
     atomic_fetch_sub(&count, 1);
 }
 
-/* What overlaps the allocation is of earlier ones, which are gone. */
+/* Entries that overlap the allocation are of earlier ones, which are gone. */
 int sync_memory_set(const struct sync_memory *memory, bool on)
 {
     struct entry *entry, *made = on ? calloc(1, sizeof *made) : NULL;
