@@ -97,6 +97,9 @@
       "names; without one the other limits hold") \
     X(group_token, SERVER_RESOURCES, \
       "the server got no random bytes for a group token") \
+    X(attach_drained, DEVICE_NOT_READY, \
+      "GPU %u takes no new clients, because an administrator drains it: try again when `gpusharectl " \
+      "resume %u` was given, or use another GPU") \
     X(attach_worker_ended, DEVICE_NOT_READY, \
       "the worker of device %u has just ended: connect again") \
     X(attach_worker_lost, DEVICE_NOT_READY, \

@@ -21,7 +21,7 @@
       "a request must be an object with a text \"request\", such as {\"request\":\"status\"}") \
     X(admin_request_unknown, NOT_SUPPORTED, \
       "there is no request \"%.64s\": this server knows ping, version, status, clients, get, " \
-      "set, kill, reload, trace and metrics") \
+      "set, kill, reload, trace, metrics, drain and resume") \
     X(admin_metrics_clients, INVALID_VALUE, \
       "\"clients\" must be a whole number from 0 to %d: how many clients have rows of their own") \
     X(admin_member_unknown, INVALID_VALUE, \
@@ -46,10 +46,13 @@
       "only one of them") \
     X(admin_kill_subject, INVALID_VALUE, \
       "\"kill\" needs \"client\", the number of a client as \"clients\" shows it, or \"user\", a " \
-      "uid, for all of that user's: one of them") \
+      "uid, for all of that user's, or \"all\": true for everybody's: one of them") \
     X(admin_force_user, INVALID_VALUE, \
-      "a worker is replaced for one client, so force needs \"client\": kill the user's clients " \
+      "a worker is replaced for one client, so force needs \"client\": kill the clients " \
       "without it, and then, by its number, one whose work does not end") \
+    X(admin_drain_gpu, INVALID_VALUE, \
+      "\"%s\" takes \"gpu\", the number of a device as \"status\" shows it, or nothing, for all " \
+      "devices") \
     X(admin_bound, INVALID_VALUE, \
       "\"%s.limit\": \"%.64s\" is not %s") \
     X(admin_bound_request, INVALID_VALUE, \
@@ -198,6 +201,15 @@
       "the server has no file descriptor left for the trace: raise its limit (LimitNOFILE)") \
     X(trace_gpu_unknown, INVALID_DEVICE, \
       "there is no GPU %u: this server has %u, numbered from 0") \
+    X(drain_not_saved, SERVER_RESOURCES, \
+      "the change is in force until this server ends, but the server could not write %s: %s: mend " \
+      "that and give the command again") \
+    X(log_drained, SUCCESS, \
+      "device %u: takes no new clients any more: drained by %s") \
+    X(log_resumed, SUCCESS, \
+      "device %u: takes new clients again: resumed by %s") \
+    X(log_drain_restored, SUCCESS, \
+      "device %u: takes no new clients, because %s has it among the GPUs that are drained") \
     X(log_admin_refused, SUCCESS, \
       "admin: uid %u (pid %d) asked for \"%s\" and was refused") \
     X(log_admin_socket_group, SUCCESS, \

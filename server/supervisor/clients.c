@@ -139,6 +139,15 @@ int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by)
     return 0;
 }
 
+void clients_drain(struct supervisor *supervisor, uint32_t device, bool drained)
+{
+    struct session *session;
+    supervisor->server.devices[device].drained = drained;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        if (drained && session->parked.present && session->parked.body.device == device)
+            session_unpark(session);
+}
+
 /* Writes the clients that end with this one's worker: "1 'a' (uid 0), 4 'b' (uid 7)". Returns how
  * many they are. */
 static unsigned neighbours_format(const struct supervisor *supervisor, const struct session *of,

@@ -36,6 +36,10 @@ void clients_remove(struct supervisor *supervisor, struct session *session);
  * there is no such client or it leaves already. */
 int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by);
 
+/* Lets no new clients attach to a device, or lets them again; those that wait to attach are
+ * answered accordingly. Clients that are attached go on. */
+void clients_drain(struct supervisor *supervisor, uint32_t device, bool drained);
+
 /*
  * Ends a client that leaves and whose work has not ended, by replacing its device's worker. Without
  * force it is refused, and *why names the clients that would end too. usage: what the worker says

@@ -513,13 +513,6 @@ static bool forget_schedules(struct reload *reload)
     return any;
 }
 
-/* A GPU that is not there now is one of the objects of which nothing stays after a reset. */
-static void forget_all(struct forgetting *forgetting)
-{
-    for (enum saved_kind i = 0; i < SAVED_KINDS; i++)
-        forgetting->changed |= saved_clear(forgetting->saved, i);
-}
-
 static void remember_configured(struct server *server)
 {
     for (uint32_t i = 0; i < server->device_count; i++)
@@ -539,8 +532,9 @@ static void configuration_takes_effect(struct reload *reload)
     remember_configured(&supervisor->server);
     total_override_forget(&supervisor->server.total_overrides, supervisor->server.config,
                           total_forgotten, &forgetting);
+    /* A GPU that is not there now is one of the objects of which nothing stays after a reset. */
     if (reload->reset)
-        forget_all(&forgetting);
+        forgetting.changed |= saved_clear(supervisor->saved);
     /* A file that can't be written is logged: the reload itself has succeeded. */
     if (forgetting.changed && saved_write(supervisor->saved, NULL, NULL) < 0)
         log_error(MESSAGE_TEXT(log_saved_not_written), supervisor->saved->file, strerror(ENOMEM));

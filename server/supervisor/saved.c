@@ -25,7 +25,8 @@
 static const char *const sections[SAVED_KINDS] = {[SAVED_GPU] = "gpus",
                                                   [SAVED_USER] = "users",
                                                   [SAVED_GROUP] = "groups",
-                                                  [SAVED_CGROUP] = "cgroups"};
+                                                  [SAVED_CGROUP] = "cgroups",
+                                                  [SAVED_DRAINED] = "drained"};
 
 struct write {
     uv_work_t work;
@@ -54,11 +55,12 @@ static uint32_t check_owner(const struct saved *saved, int fd, struct error *why
     return 0;
 }
 
-/* An earlier version wrote no control groups. */
+/* Earlier versions wrote no control groups, and nothing that is drained. */
 static bool is_document(json_t *document)
 {
-    if (!json_object_get(document, sections[SAVED_CGROUP]))
-        json_object_set_new(document, sections[SAVED_CGROUP], json_object());
+    for (enum saved_kind i = SAVED_CGROUP; i <= SAVED_DRAINED; i++)
+        if (!json_object_get(document, sections[i]))
+            json_object_set_new(document, sections[i], json_object());
     if (json_integer_value(json_object_get(document, "schema_version")) != SCHEMA_VERSION)
         return false;
     for (enum saved_kind i = 0; i < SAVED_KINDS; i++)
@@ -99,9 +101,9 @@ static uint32_t read_file(struct saved *saved, struct error *why)
 
 static json_t *document_new(void)
 {
-    return json_pack("{s:i, s:{}, s:{}, s:{}, s:{}}", "schema_version", SCHEMA_VERSION,
+    return json_pack("{s:i, s:{}, s:{}, s:{}, s:{}, s:{}}", "schema_version", SCHEMA_VERSION,
                      sections[SAVED_GPU], sections[SAVED_USER], sections[SAVED_GROUP],
-                     sections[SAVED_CGROUP]);
+                     sections[SAVED_CGROUP], sections[SAVED_DRAINED]);
 }
 
 uint32_t saved_open(struct saved *saved, uv_loop_t *loop, const char *folder, struct error *why)
@@ -211,11 +213,14 @@ bool saved_take_totals(struct saved *saved, const struct account_owner *owner, u
     return any;
 }
 
-bool saved_clear(struct saved *saved, enum saved_kind kind)
+bool saved_clear(struct saved *saved)
 {
-    json_t *all = json_object_get(saved->document, sections[kind]);
-    bool any = json_object_size(all) > 0;
-    json_object_clear(all);
+    bool any = false;
+    for (enum saved_kind i = 0; i < SAVED_DRAINED; i++) {
+        json_t *all = json_object_get(saved->document, sections[i]);
+        any |= json_object_size(all) > 0;
+        json_object_clear(all);
+    }
     return any;
 }
 

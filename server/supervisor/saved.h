@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * saved: what administrators have set with `gpusharectl set --save`, in a file that outlives the
- * server. The idea is systemctl set-property's: a change holds at once and after the next start.
+ * saved: what administrators have set with `gpusharectl set --save`, and the GPUs that they drain,
+ * in a file that outlives the server. The idea is systemctl set-property's: a change holds at once
+ * and after the next start.
  *
  * The file is a JSON object with an object for each kind below; its members are GPUs by UUID, users
  * by uid, groups by gid and control groups by path. Each has the values of the request that set it,
- * as they were written:
+ * as they were written; one that is drained has the name of the administrator who drains it:
  * {"schema_version": 1, "gpus": {"GPU-...": {"mode": "fair"}},
- *  "users": {"1001": {"memory": {"limit": "4G"}}}, "groups": {}, "cgroups": {}}
+ *  "users": {"1001": {"memory": {"limit": "4G"}}}, "groups": {}, "cgroups": {},
+ *  "drained": {"GPU-...": {"by": "uid 0 (pid 17)"}}}
  *
  * A file that can't be read stays as it is: nothing is kept until somebody has mended or removed
  * it. Loop thread; the file is written on another one.
@@ -27,7 +29,7 @@
 #include "common/list.h"
 #include "server/supervisor/account/total_override.h"
 
-enum saved_kind { SAVED_GPU, SAVED_USER, SAVED_GROUP, SAVED_CGROUP, SAVED_KINDS };
+enum saved_kind { SAVED_GPU, SAVED_USER, SAVED_GROUP, SAVED_CGROUP, SAVED_DRAINED, SAVED_KINDS };
 
 /* The name of an object is its GPU's UUID as limits_format_uuid writes it, its uid or gid, or the
  * path of its control group. */
@@ -82,8 +84,9 @@ const char *saved_name_of(const struct account_owner *owner, char name[SAVED_NAM
 bool saved_take_schedule(struct saved *saved, const char *uuid, unsigned parts);
 bool saved_take_totals(struct saved *saved, const struct account_owner *owner, unsigned parts);
 
-/* Keeps nothing any more of a kind. Returns whether something was kept. The file is not written. */
-bool saved_clear(struct saved *saved, enum saved_kind kind);
+/* Keeps nothing any more of what was set; what is drained stays so. Returns whether something was
+ * kept. The file is not written. */
+bool saved_clear(struct saved *saved);
 
 /* Writes the file with what is kept now. Writes are carried out in order. done, which may be NULL,
  * is called once, from the loop and never before this function returns. Returns 0; or -ENOMEM,

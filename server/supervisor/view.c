@@ -64,6 +64,7 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
         .state = device->state,
         .info = device->info,
         .worker_pid = device->process ? worker_process_pid(device->process) : 0,
+        .drained = device->drained,
         .singly = device->singly,
         .singly_ns = device_singly_ns(device),
         .worker_starts = device->starts,

@@ -37,6 +37,7 @@ struct device_view {
     enum device_state state;
     struct proto_device_info info; /* all zero until the first worker was ready */
     pid_t worker_pid;              /* 0 while there is none */
+    bool drained;                  /* an administrator lets no new clients attach */
     bool singly;                   /* it serves one client at a time, after a fault */
     uint64_t singly_ns;            /* for which it has done so since the server's start */
     uint32_t worker_starts;        /* number of workers started so far */

@@ -13,6 +13,7 @@
 #include "common/messages.h"
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/admin/change.h"
+#include "server/supervisor/admin/drain.h"
 #include "server/supervisor/admin/gather.h"
 #include "server/supervisor/admin/kill.h"
 #include "server/supervisor/admin/peer.h"
@@ -82,6 +83,10 @@ static void serve_request(struct admin_peer *peer, const struct admin_request *r
         break;
     case ADMIN_TRACE:
         admin_trace(peer, request);
+        break;
+    case ADMIN_DRAIN:
+    case ADMIN_RESUME:
+        admin_drain(peer, request);
         break;
     }
 }

@@ -117,17 +117,17 @@ json_t *admin_answer_kill(const struct supervisor *supervisor, uint32_t client, 
 }
 
 struct users_clients {
-    uint32_t uid;
-    json_t *list; /* NULL: there was no memory */
+    const uint32_t *uid; /* NULL: of all users */
+    json_t *list;        /* NULL: there was no memory */
 };
 
 static bool add_of_user(void *context, const struct client_view *view)
 {
     struct users_clients *of = context;
-    return view->uid != of->uid || is_leaving(view) || add_identity(&of->list, view);
+    return (of->uid && view->uid != *of->uid) || is_leaving(view) || add_identity(&of->list, view);
 }
 
-json_t *admin_answer_kill_user(const struct supervisor *supervisor, uint32_t uid)
+json_t *admin_answer_kill_users(const struct supervisor *supervisor, const uint32_t *uid)
 {
     struct admin_json answer = admin_answer_begin(true, "kill");
     struct users_clients of = {.uid = uid, .list = json_array()};
@@ -136,10 +136,33 @@ json_t *admin_answer_kill_user(const struct supervisor *supervisor, uint32_t uid
     admin_json_put(&answer, "client", json_null());
     admin_json_put(&answer, "name", json_null());
     admin_json_put(&answer, "pid", json_null());
-    admin_json_put(&answer, "uid", json_integer(uid));
+    admin_json_put(&answer, "uid", uid ? json_integer(*uid) : json_null());
     admin_json_put(&answer, "clients", of.list);
     admin_json_put(&answer, "worker_replaced", json_null());
     admin_json_put(&answer, "ended_with_worker", json_array());
+    return admin_json_finish(&answer);
+}
+
+json_t *admin_answer_drain(const struct supervisor *supervisor, const struct admin_request *request,
+                           bool saved)
+{
+    struct admin_json answer = admin_answer_begin(true, admin_request_kind_name(request->kind));
+    json_t *gpus = json_array();
+    for (uint32_t i = 0; i < view_device_count(supervisor); i++) {
+        if (request->target == ADMIN_TARGET_GPU && request->number != i)
+            continue;
+        struct admin_json gpu = admin_json_new();
+        struct device_view view;
+        memset(&view, 0, sizeof view);
+        view_device(supervisor, i, &view);
+        admin_json_put(&gpu, "gpu", json_integer(i));
+        admin_json_put(&gpu, "drained", json_boolean(view.drained));
+        admin_json_put(&gpu, "clients", json_integer(view.clients));
+        if (json_array_append_new(gpus, admin_json_finish(&gpu)) < 0)
+            answer.failed = true;
+    }
+    admin_json_put(&answer, "saved", json_boolean(saved));
+    admin_json_put(&answer, "gpus", gpus);
     return admin_json_finish(&answer);
 }
 
@@ -338,6 +361,7 @@ static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
     admin_rows_put_sharing(&device, supervisor, &view);
     admin_json_put(&device, "memory_used_bytes", admin_json_amount(view.memory_charged));
     admin_json_put(&device, "clients", json_integer(view.clients));
+    admin_json_put(&device, "drained", json_boolean(view.drained));
     admin_json_put(&device, "one_client_at_a_time", json_boolean(view.singly));
     admin_json_put(&device, "one_client_at_a_time_seconds", admin_json_seconds(view.singly_ns));
     admin_json_put(&device, "partitions", json_integer(view.partitions));

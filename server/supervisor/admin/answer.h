@@ -42,8 +42,13 @@ json_t *admin_answer_version(void);
 /* Says what the end of a client costs, and is made before it. with_worker: its device's worker is
  * replaced for it. */
 json_t *admin_answer_kill(const struct supervisor *supervisor, uint32_t client, bool with_worker);
-/* Names the clients of a user that have not left, and is made before their end. */
-json_t *admin_answer_kill_user(const struct supervisor *supervisor, uint32_t uid);
+/* Names the clients of a user, or of all users (NULL), that have not left, and is made before their
+ * end. */
+json_t *admin_answer_kill_users(const struct supervisor *supervisor, const uint32_t *uid);
+/* For drain and resume: the GPUs that the request is about, as they are now. saved: a server that
+ * is started later finds them so. */
+json_t *admin_answer_drain(const struct supervisor *supervisor, const struct admin_request *request,
+                           bool saved);
 /* For get and set: the present limits of what the request names: clients, a total, or a GPU. */
 json_t *admin_answer_limits(const struct supervisor *supervisor,
                             const struct admin_request *request);

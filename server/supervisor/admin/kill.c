@@ -73,7 +73,7 @@ static void kill_leaving(struct admin_peer *peer, const struct admin_request *re
 
 struct user_killing {
     struct supervisor *supervisor;
-    uint32_t uid;
+    const uint32_t *uid; /* NULL: the clients of all users */
     const char *by;
     unsigned count;
 };
@@ -82,31 +82,33 @@ struct user_killing {
 static bool kill_of_user(void *context, const struct client_view *view)
 {
     struct user_killing *killing = context;
-    if (view->uid == killing->uid)
+    if (!killing->uid || view->uid == *killing->uid)
         killing->count += clients_kill(killing->supervisor, view->number, killing->by) == 0;
     return true;
 }
 
-static void kill_user(struct admin_peer *peer, uint32_t uid, const char *by)
+/* uid: NULL for all users. Where nobody is attached, all have been ended; a user of that number may
+ * be a mistake. */
+static void kill_users(struct admin_peer *peer, const uint32_t *uid, const char *by)
 {
     struct supervisor *supervisor = peer->admin->supervisor;
     struct user_killing killing = {.supervisor = supervisor, .uid = uid, .by = by};
-    json_t *answer = admin_answer_kill_user(supervisor, uid);
+    json_t *answer = admin_answer_kill_users(supervisor, uid);
     view_each_client(supervisor, kill_of_user, &killing);
-    if (killing.count) {
+    if (killing.count || !uid) {
         admin_peer_answer(peer, answer);
         return;
     }
     json_decref(answer);
-    admin_peer_refuse(peer, MESSAGE(user_not_attached), uid);
+    admin_peer_refuse(peer, MESSAGE(user_not_attached), *uid);
 }
 
 void admin_kill(struct admin_peer *peer, const struct admin_request *request)
 {
     char by[ADMIN_NAME];
     admin_peer_name(peer, by);
-    if (request->target == ADMIN_TARGET_USER) {
-        kill_user(peer, request->number, by);
+    if (request->all || request->target == ADMIN_TARGET_USER) {
+        kill_users(peer, request->all ? NULL : &request->number, by);
         return;
     }
     json_t *answer = admin_answer_kill(peer->admin->supervisor, request->number, false);

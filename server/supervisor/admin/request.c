@@ -17,6 +17,7 @@ static const char *const kind_names[] = {
     [ADMIN_CLIENTS] = "clients", [ADMIN_KILL] = "kill",       [ADMIN_GET] = "get",
     [ADMIN_SET] = "set",         [ADMIN_RELOAD] = "reload",   [ADMIN_TRACE] = "trace",
     [ADMIN_METRICS] = "metrics",
+    [ADMIN_DRAIN] = "drain",     [ADMIN_RESUME] = "resume",
 };
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
@@ -50,7 +51,8 @@ bool admin_request_goes_back(const char *text)
 
 bool admin_request_kind_changes(enum admin_kind kind)
 {
-    return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD || kind == ADMIN_TRACE;
+    return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD || kind == ADMIN_TRACE ||
+           kind == ADMIN_DRAIN || kind == ADMIN_RESUME;
 }
 
 /* The parser recurses, so nesting is bounded before it sees the line. */
@@ -85,7 +87,8 @@ const char *admin_request_describe(const struct admin_request *request,
     if (request->kind == ADMIN_TRACE)
         snprintf(text, ADMIN_REQUEST_TEXT, "%s of gpu %u", name, request->gpu);
     else if (request->target == ADMIN_TARGET_NONE)
-        snprintf(text, ADMIN_REQUEST_TEXT, "%s%s", name, request->reset ? " --reset" : "");
+        snprintf(text, ADMIN_REQUEST_TEXT, "%s%s%s", name, request->reset ? " --reset" : "",
+                 request->all ? " --all" : "");
     else if (request->target == ADMIN_TARGET_CGROUP)
         snprintf(text, ADMIN_REQUEST_TEXT, "%s cgroup %s", name,
                  json_string_value(request->cgroup));
@@ -100,7 +103,8 @@ static bool may_be_about(enum admin_kind kind, enum admin_target target)
 {
     return kind == ADMIN_GET || kind == ADMIN_SET ||
            (kind == ADMIN_KILL && (target == ADMIN_TARGET_CLIENT || target == ADMIN_TARGET_USER)) ||
-           (kind == ADMIN_TRACE && target == ADMIN_TARGET_GPU);
+           ((kind == ADMIN_TRACE || kind == ADMIN_DRAIN || kind == ADMIN_RESUME) &&
+            target == ADMIN_TARGET_GPU);
 }
 
 /* The members that a request of this kind may have. */
@@ -116,7 +120,7 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
     if (kind == ADMIN_METRICS)
         return strcmp(key, "clients") == 0;
     if (kind == ADMIN_KILL)
-        return strcmp(key, "force") == 0;
+        return strcmp(key, "force") == 0 || strcmp(key, "all") == 0;
     if (kind == ADMIN_RELOAD)
         return strcmp(key, "reset") == 0;
     if (kind != ADMIN_SET)
@@ -196,7 +200,8 @@ static uint32_t read_target(struct admin_request *request, json_t *root, struct 
     }
     if (named == 1 && request->target == ADMIN_TARGET_CGROUP && request->kind != ADMIN_KILL)
         return read_cgroup(request, json_object_get(root, targets[ADMIN_TARGET_CGROUP]), why);
-    if (named == 1)
+    request->all = request->kind == ADMIN_KILL && json_is_true(json_object_get(root, "all"));
+    if (named + request->all == 1 && (request->all || !json_object_get(root, "all")))
         return 0;
     return request->kind == ADMIN_KILL
                ? error_set(why, MESSAGE(admin_kill_subject))
@@ -464,8 +469,18 @@ static uint32_t read_force(struct admin_request *request, json_t *root, struct e
     if (force && !json_is_boolean(force))
         return error_set(why, MESSAGE(admin_force));
     request->force = json_is_true(force);
-    if (request->force && request->target == ADMIN_TARGET_USER)
+    if (request->force && request->target != ADMIN_TARGET_CLIENT)
         return error_set(why, MESSAGE(admin_force_user));
+    return 0;
+}
+
+/* Without a GPU all are meant. */
+static uint32_t read_drain(struct admin_request *request, json_t *root, struct error *why)
+{
+    json_t *gpu = json_object_get(root, "gpu");
+    if (gpu && !read_number(gpu, UINT32_MAX, &request->number))
+        return error_set(why, MESSAGE(admin_drain_gpu), kind_names[request->kind]);
+    request->target = gpu ? ADMIN_TARGET_GPU : ADMIN_TARGET_NONE;
     return 0;
 }
 
@@ -513,6 +528,8 @@ static uint32_t read_root(struct admin_request *request, json_t *root, struct er
         error = read_trace(request, root, why);
     if (!error && request->kind == ADMIN_METRICS)
         error = read_metrics(request, root, why);
+    if (!error && (request->kind == ADMIN_DRAIN || request->kind == ADMIN_RESUME))
+        error = read_drain(request, root, why);
     return error;
 }
 

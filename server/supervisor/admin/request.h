@@ -38,7 +38,9 @@ enum admin_kind {
     ADMIN_SET,
     ADMIN_RELOAD,
     ADMIN_TRACE,
-    ADMIN_METRICS
+    ADMIN_METRICS,
+    ADMIN_DRAIN,
+    ADMIN_RESUME
 };
 
 /* The kind of object that a request is about. */
@@ -57,6 +59,7 @@ struct admin_request {
     uint32_t number;         /* of the client or the GPU; or the uid or gid */
     json_t *cgroup;          /* the path of the control group, a text; else NULL */
     bool force;              /* kill: even if other clients end too */
+    bool all;                /* kill: the clients of all users */
     struct allowance change; /* set: new limits of each client */
     /* set: besides, what goes back to the configuration's: RESOURCE_BITs, and bits of scalars. */
     unsigned back_requests, back_limits, back_scalars;

@@ -12,6 +12,7 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "server/supervisor/change.h"
+#include "server/supervisor/clients.h"
 #include "server/supervisor/saved.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/supervisor.h"
@@ -103,6 +104,19 @@ int admin_saved_note(struct supervisor *supervisor, const struct admin_request *
     }
     json_decref(note.keep);
     return result < 0 ? result : note.changed;
+}
+
+int admin_saved_drained(struct supervisor *supervisor, uint32_t gpu, bool drained, const char *by)
+{
+    struct saved *saved = supervisor_saved(supervisor);
+    char uuid[SAVED_NAME];
+    view_device_uuid(supervisor, gpu, uuid);
+    if (!drained)
+        return saved_take(saved, SAVED_DRAINED, uuid, "by", NULL);
+    json_t *values = json_pack("{s:s}", "by", by);
+    int result = values ? saved_put(saved, SAVED_DRAINED, uuid, values) : -ENOMEM;
+    json_decref(values);
+    return result < 0 ? result : 1;
 }
 
 /* ---- at the start ---- */
@@ -249,11 +263,26 @@ static void restore_object(struct supervisor *supervisor, enum saved_kind kind, 
     }
 }
 
+static void restore_drained(struct supervisor *supervisor, const char *uuid)
+{
+    struct object object = {.kind = SAVED_GPU, .name = uuid};
+    const char *file = supervisor_saved(supervisor)->file;
+    if (!find_number(supervisor, &object)) {
+        log_warning(MESSAGE_TEXT(log_saved_gpu_absent), file, uuid);
+        return;
+    }
+    clients_drain(supervisor, object.number, true);
+    log_notice(MESSAGE_TEXT(log_drain_restored), object.number, file);
+}
+
 static void restore_all(struct supervisor *supervisor, enum saved_kind kind)
 {
     json_t *all = saved_all(supervisor_saved(supervisor), kind);
     for (void *at = json_object_iter(all); at; at = json_object_iter_next(all, at))
-        restore_object(supervisor, kind, json_object_iter_key(at), json_object_iter_value(at));
+        if (kind == SAVED_DRAINED)
+            restore_drained(supervisor, json_object_iter_key(at));
+        else
+            restore_object(supervisor, kind, json_object_iter_key(at), json_object_iter_value(at));
 }
 
 void admin_saved_restore(struct supervisor *supervisor, bool apply)

@@ -21,6 +21,10 @@ void admin_saved_restore(struct supervisor *supervisor, bool apply);
  * nothing has changed; or -ENOMEM. */
 int admin_saved_note(struct supervisor *supervisor, const struct admin_request *request);
 
+/* Notes that a GPU is drained, or is no longer. by: the administrator's name. Returns as
+ * admin_saved_note does. */
+int admin_saved_drained(struct supervisor *supervisor, uint32_t gpu, bool drained, const char *by);
+
 /* The parts of a GPU's schedule in force that are kept, as bits of enum schedule_part. */
 unsigned admin_saved_parts(const struct supervisor *supervisor, const struct device_view *view);
 

@@ -128,6 +128,7 @@ struct device {
     struct send_hold *hold;     /* of what is sent to workers; NULL: nothing is held */
     uint64_t base;              /* serials of requests to workers are greater */
     struct held_requests held;  /* of clients that go on with the next worker */
+    bool drained;               /* an administrator lets no new clients attach */
     bool singly;                /* one client at a time is served, whatever the schedule says */
     uint32_t suspects;          /* of the latest fault, those that had left included (blame.h) */
     uint64_t singly_since;      /* CLOCK_MONOTONIC: when `singly` began */

@@ -209,11 +209,21 @@ static void device_query(struct session *session, struct channel_message *messag
         request_park(session, message);
 }
 
+/* A client that is attached already goes on, also with the next worker. */
+static bool refuse_drained(struct session *session, uint64_t serial, const struct device *device)
+{
+    if (device->drained)
+        session_refuse(session, serial, MESSAGE(attach_drained), device->index, device->index);
+    return device->drained;
+}
+
 static void attach_handle(struct session *session, struct channel_message *message)
 {
     struct proto_attach body;
     memcpy(&body, message->body, sizeof body);
     const struct device *device = device_of(session, message->header.serial, body.device);
+    if (device && refuse_drained(session, message->header.serial, device))
+        return;
     if (device && ailment_wait(&device->ailment, clock_now()) > AILMENT_CLIENTS_WAIT) {
         struct error why;
         device_refuse(device, &why);
@@ -232,11 +242,14 @@ void session_unpark(struct session *session)
         return;
     struct device *device = &session->server->devices[session->parked.body.device];
     uint64_t serial = session->parked.serial;
-    if (session->parked.opcode == PROTO_ATTACH && device->state == DEVICE_READY &&
+    const bool drained = session->parked.opcode == PROTO_ATTACH && device->drained;
+    if (!drained && session->parked.opcode == PROTO_ATTACH && device->state == DEVICE_READY &&
         (device->watchdog.silent || !attaching_opens(session->server, device)))
         return;
     session->parked.present = false;
-    if (device->state != DEVICE_READY) {
+    if (drained) {
+        refuse_drained(session, serial, device);
+    } else if (device->state != DEVICE_READY) {
         struct error why;
         device_refuse(device, &why);
         session_refuse_why(session, serial, &why);

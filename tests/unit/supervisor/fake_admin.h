@@ -72,6 +72,7 @@ struct supervisor {
         struct allowance change;
     } setting[16];
     size_t setting_count;
+    bool drained[2];
     struct schedule schedule; /* of device 0 */
     struct schedule configured;
     unsigned parts; /* of the latest change of it */
@@ -126,6 +127,7 @@ void view_device(const struct supervisor *self, uint32_t index, struct device_vi
 {
     *view = (struct device_view){.index = index,
                                  .ordinal = index,
+                                 .drained = self->drained[index],
                                  .schedule = self->schedule,
                                  .configured = self->configured};
     if (index == 1) {
@@ -184,6 +186,11 @@ uint32_t clients_kill_leaving(struct supervisor *self, uint32_t client,
     self->killed = client;
     snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
     return 0;
+}
+
+void clients_drain(struct supervisor *self, uint32_t device, bool drained)
+{
+    self->drained[device] = drained;
 }
 
 int clients_kill(struct supervisor *self, uint32_t client, const char *by)

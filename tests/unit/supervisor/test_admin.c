@@ -341,6 +341,60 @@ static void a_users_clients_are_killed_and_nobody_elses(void **state)
     assert_non_null(strstr(supervisor.killed_by, "uid "));
 }
 
+static void all_clients_are_killed_by_one_request(void **state)
+{
+    (void)state;
+    refused_unless_root("{\"request\":\"kill\",\"all\":true}");
+    if (!become_administrator())
+        return;
+    json_t *answer = ask("{\"request\":\"kill\",\"all\":true}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    add_client(5, true);
+    add_client(7, true);
+    supervisor.clients[1].uid = 1001;
+    refused_with("{\"request\":\"kill\",\"all\":false}", "invalid_value", "one of them");
+    refused_with("{\"request\":\"kill\",\"all\":true,\"client\":5}", "invalid_value",
+                 "one of them");
+    refused_with("{\"request\":\"kill\",\"all\":false,\"client\":5}", "invalid_value",
+                 "one of them");
+    refused_with("{\"request\":\"kill\",\"all\":true,\"force\":true}", "invalid_value",
+                 "for one client");
+    assert_int_equal(supervisor.kills, 0);
+    answer = ask("{\"request\":\"kill\",\"all\":true}");
+    assert_int_equal(json_array_size(json_object_get(answer, "clients")), 2);
+    assert_true(json_is_null(json_object_get(answer, "uid")));
+    json_decref(answer);
+    assert_int_equal(supervisor.kills, 2);
+}
+
+static void one_gpu_is_drained_or_all_are(void **state)
+{
+    (void)state;
+    refused_unless_root("{\"request\":\"drain\"}");
+    refused_unless_root("{\"request\":\"resume\",\"gpu\":0}");
+    if (!become_administrator())
+        return;
+    refused_with("{\"request\":\"drain\",\"gpu\":2}", "not_found", "no GPU 2");
+    refused_with("{\"request\":\"drain\",\"gpu\":\"0\"}", "invalid_value", "for all devices");
+    refused_with("{\"request\":\"resume\",\"client\":1}", "invalid_value", "client");
+    assert_false(supervisor.drained[0] || supervisor.drained[1]);
+    json_t *answer = ask("{\"request\":\"drain\",\"gpu\":1}");
+    const json_t *gpus = json_object_get(answer, "gpus");
+    assert_int_equal(json_array_size(gpus), 1);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(gpus, 0), "gpu")), 1);
+    assert_true(json_is_true(json_object_get(json_array_get(gpus, 0), "drained")));
+    assert_true(json_is_false(json_object_get(answer, "saved"))); /* there is no folder */
+    json_decref(answer);
+    assert_true(!supervisor.drained[0] && supervisor.drained[1]);
+    answer = ask("{\"request\":\"drain\"}");
+    assert_int_equal(json_array_size(json_object_get(answer, "gpus")), 2);
+    json_decref(answer);
+    assert_true(supervisor.drained[0] && supervisor.drained[1]);
+    json_decref(ask("{\"request\":\"resume\"}"));
+    assert_false(supervisor.drained[0] || supervisor.drained[1]);
+}
+
 /* Connects as another user: the kernel remembers who connected. By a relative name, for the folders
  * above may be closed to that user. */
 static int connect_as(uid_t uid)
@@ -719,6 +773,8 @@ int main(void)
         CASE(a_thousand_clients_in_one_answer),
         CASE(kill_is_for_root_and_those_named),
         CASE(a_users_clients_are_killed_and_nobody_elses),
+        CASE(all_clients_are_killed_by_one_request),
+        CASE(one_gpu_is_drained_or_all_are),
         CASE(reload_is_for_root_and_says_why_not),
         CASE(a_reload_under_way_is_answered_when_it_is_over),
         CASE(others_may_look_but_not_kill),
