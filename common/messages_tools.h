@@ -246,6 +246,45 @@
       "of these clients is interrupted if it was under way:") \
     X(ctl_killed_other, SUCCESS, \
       "  client %s '%s' (pid %s, uid %s)") \
+    X(ctl_killed_nobody, SUCCESS, \
+      "there was no client to end") \
+    X(ctl_option_other, INVALID_VALUE, \
+      "%s is no option of %s: gpusharectl help %s") \
+    X(ctl_kill_whom, INVALID_VALUE, \
+      "kill takes one of: the number of a client, --user NAME or --all") \
+    X(ctl_columns, INVALID_VALUE, \
+      "\"%.*s\" is no column: -o takes wide, json, csv, or columns with commas between them: %s") \
+    X(ctl_output_twice, INVALID_VALUE, \
+      "-o says how the clients are printed, and so does --json or --wide: give one of them") \
+    X(ctl_top_number, INVALID_VALUE, \
+      "\"%s\": -n needs a whole number from 1 on, of looks after which top ends") \
+    X(ctl_top_delay, INVALID_VALUE, \
+      "\"%s\": -d needs a number of seconds from 0.1 to 3600 between two looks") \
+    X(ctl_shell, INVALID_VALUE, \
+      "completion is there for bash alone: gpusharectl completion bash") \
+    X(ctl_drained, SUCCESS, \
+      "GPU %s takes no new clients; clients that are still attached: %s") \
+    X(ctl_resumed, SUCCESS, \
+      "GPU %s takes new clients") \
+    X(ctl_drain_unsaved, SUCCESS, \
+      "this holds until the server ends for good: to have it hold after that, start gpushared with " \
+      "--state-dir PATH, or with systemd's StateDirectory=") \
+    X(ctl_drain_idle, SUCCESS, \
+      "no client is left on the GPUs that are drained") \
+    X(ctl_drain_over, NOT_READY, \
+      "GPU %lld takes new clients again, because somebody resumed it: drain it again") \
+    X(ctl_device_drained, SUCCESS, \
+      "device %s: takes no new clients, because an administrator drains it: gpusharectl resume %s") \
+    X(top_nobody, SUCCESS, \
+      "there is no client to kill") \
+    X(top_kill, SUCCESS, \
+      "end the connection of client %lld '%s' of %s? y: yes, any other key: no") \
+    X(top_killed, SUCCESS, \
+      "client %lld '%s' of %s: connection ended") \
+    X(top_spared, SUCCESS, \
+      "client %lld goes on") \
+    X(top_terminal, SERVER_RESOURCES, \
+      "this terminal can't be read key by key: %s: use top -b") \
     X(ctl_ping, SUCCESS, \
       "gpushared answers") \
     X(ctl_reloaded, SUCCESS, \

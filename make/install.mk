@@ -14,6 +14,8 @@ SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 # The unit path of systemd.unit(5), as far as an installation may write there.
 SYSTEMD_DIRS := /etc/systemd/system /usr/local/lib/systemd/system /usr/lib/systemd/system /lib/systemd/system
 DOCDIR ?= $(PREFIX)/share/doc/gpushare
+# Where bash-completion looks, by the name of the command.
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 SOFTGPUDIR ?= $(PREFIX)/lib/gpushare/softgpu
 # gpushare run looks for them beside its own folder.
 CUDADIR ?= $(PREFIX)/lib/gpushare
@@ -39,7 +41,7 @@ INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(BIND
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
     $(INCLUDEDIR)/gpushare.h $(INCLUDEDIR)/gpushare_error.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
     $(CUDA_LIBRARIES:%=$(CUDADIR)/%) \
-    $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf \
+    $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf $(COMPLETIONDIR)/gpusharectl \
     $(EXAMPLE_FILES:%=$(DOCDIR)/examples/%) \
     $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES)) $(DOC_PAGES)) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(MONITORING_FILES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
 
@@ -57,6 +59,8 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	$(INSTALL) -m 0644 $(BUILD)/lib/softgpu/libcuda.so.1 $(DESTDIR)$(SOFTGPUDIR)/
 	$(INSTALL) -m 0644 $(CUDA_LIBRARIES:%=$(BUILD)/lib/gpushare/%) $(DESTDIR)$(CUDADIR)/
 	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
+	$(BUILD)/bin/gpusharectl completion bash >$(DESTDIR)$(COMPLETIONDIR)/gpusharectl
+	chmod 0644 $(DESTDIR)$(COMPLETIONDIR)/gpusharectl
 	$(INSTALL) -m 0644 $(DOC_FILES) $(DESTDIR)$(DOCDIR)/
 	for page in $(DOC_PAGES); do \
 	    sed $(DOC_LINKS) docs/$$page >$(DESTDIR)$(DOCDIR)/$$page && chmod 0644 $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
@@ -84,7 +88,7 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 # Folders that only gpushare uses, and below a prefix that is not the system's all that are empty then.
 INSTALLED_DIRS := $(patsubst %/,%,$(sort $(dir $(INSTALLED)) $(DOCDIR)/ $(PREFIX)/lib/gpushare/))
 EMPTY_DIRS := $(if $(filter /usr /usr/local,$(PREFIX)),$(filter %/gpushare $(SOFTGPUDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)), \
-    $(filter $(PREFIX)/% %/gpushare $(SOFTGPUDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)) $(addprefix $(PREFIX)/,lib/systemd share/doc share) $(PREFIX))
+    $(filter $(PREFIX)/% %/gpushare $(SOFTGPUDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)) $(addprefix $(PREFIX)/,lib/systemd share/bash-completion share/doc share) $(PREFIX))
 uninstall: ## remove what install put there (same PREFIX and DESTDIR); configuration and users stay
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	for folder in $$(printf '%s\n' $(addprefix $(DESTDIR),$(EMPTY_DIRS)) | sort -r); do \

@@ -8,11 +8,12 @@
 #include "common/limits/allowance.h"
 #include "common/spelling.h"
 
-static const char head[] =
-    "usage: gpusharectl [OPTION]... COMMAND\n"
-    "\n"
-    "gpusharectl shows and changes how gpushared shares the GPUs of this machine.\n"
-    "\n";
+static const char head[] = "usage: gpusharectl [OPTION]... [COMMAND]\n"
+                           "\n"
+                           "gpusharectl shows and changes how gpushared shares the GPUs of this "
+                           "machine. Without a command\n"
+                           "it shows the GPUs and their clients on one screen.\n"
+                           "\n";
 
 /* A format: the names of the resources of a client, and of those that have totals. */
 static const char set_text[] =
@@ -36,45 +37,82 @@ static const char set_text[] =
     "               client as its environment says. --save: totals and a GPU's settings\n"
     "               outlive the server\n";
 
+/* options: those that the command has beside those of every command, with blanks between. words:
+ * what may stand behind it, for completion. */
 static const struct {
     const char *name, *text; /* text: NULL for set_text */
+    const char *options, *words;
 } commands[] = {
-    {"ping", "  ping         check that the server answers\n"},
+    {"ping", "  ping         check that the server answers\n", "", ""},
     {"status",
      "  status [--wide]\n"
-     "               show the server, its GPUs and how much of them is used; --wide: everything\n"},
+     "               show the server, its GPUs and how much of them is used; --wide: everything\n",
+     "--wide", ""},
     {"clients",
-     "  clients [--wide]\n"
+     "  clients [--wide] [-o FORM]\n"
      "               show the clients and what they use; --wide: each limit, asked and granted,\n"
-     "               and all counters\n"},
-    {"version", "  version      show the versions of this tool and of the server\n"},
+     "               and all counters. FORM: wide, json, csv, or names of columns with commas\n"
+     "               between them: -o client,user,got_percent (a wrong name is answered with "
+     "all)\n",
+     "--wide -o", ""},
+    {"top",
+     "  top [-b] [-n N] [-d SECONDS]\n"
+     "               show GPUs and clients again and again: keys sort, filter, pause and kill.\n"
+     "               -b : as text, which is so in a pipe too; -n N: end after N looks; -d "
+     "SECONDS:\n"
+     "               so long between two looks (0.1 to 3600, default: 1)\n",
+     "-b -n -d", ""},
+    {"version", "  version      show the versions of this tool and of the server\n", "", ""},
     {"get",
      "  get TARGET   show the limits in force. TARGET is the number of a client in `clients`,\n"
      "               user UID or NAME for all clients of a user, group GID or NAME for a group's\n"
      "               total, cgroup PATH for a control group's, or gpu INDEX for the mode of a\n"
-     "               GPU: get gpu 0\n"},
-    {"set", NULL},
+     "               GPU: get gpu 0\n",
+     "", "client user group cgroup gpu"},
+    {"set", NULL, "--save", "client user group cgroup gpu"},
     {"kill",
      "  kill [--force] TARGET\n"
-     "               end connections; TARGET is the number of a client in `clients`, or user\n"
-     "               UID or NAME for all clients of a user (for the same users as set). With\n"
-     "               --force also a client that has left and whose work does not end; that\n"
-     "               replaces the worker of its GPU\n"},
+     "               end connections; TARGET is the number of a client in `clients`, --user UID "
+     "or\n"
+     "               NAME for all clients of a user, or --all for everybody's (for the same users\n"
+     "               as set). With --force also a client that has left and whose work does not\n"
+     "               end; that replaces the worker of its GPU\n",
+     "--force --user --all", "client user"},
+    {"drain",
+     "  drain [--wait] [gpu INDEX]\n"
+     "               let no new clients attach to a GPU, or to any; those that are attached go "
+     "on.\n"
+     "               It holds until resume, also after a restart of the server (for the same\n"
+     "               users as set). --wait: until the last client has left\n",
+     "--wait", "gpu"},
+    {"resume",
+     "  resume [gpu INDEX]\n"
+     "               let new clients attach again (for the same users as set)\n",
+     "", "gpu"},
     {"reload",
      "  reload [--reset]\n"
      "               make the server read its configuration file again; a file with a mistake\n"
      "               changes nothing (for the same users as set). With --reset nothing that\n"
-     "               was set by `set` stays: all is as the file says\n"},
+     "               was set by `set` stays: all is as the file says\n",
+     "--reset", ""},
     {"trace",
      "  trace -o FILE [--seconds N] [--gpu N]\n"
      "               record what runs on a GPU in FILE, which ui.perfetto.dev opens, for\n"
      "               --seconds N (0.001 to 600, default: 5) on --gpu N (default: 0); Ctrl-C\n"
-     "               ends the recording early (for the same users as set)\n"},
-    {"metrics", "  metrics      print what monitoring reads, once, in Prometheus's text format;\n"
-                "               gpushare-exporter serves it\n"},
+     "               ends the recording early (for the same users as set)\n",
+     "-o --seconds --gpu", ""},
+    {"metrics",
+     "  metrics      print what monitoring reads, once, in Prometheus's text format;\n"
+     "               gpushare-exporter serves it\n",
+     "", ""},
+    {"completion",
+     "  completion bash\n"
+     "               print a script with which bash completes commands and options\n",
+     "", "bash"},
     {"help",
      "  help [COMMAND]\n"
-     "               print what a command does, or this text; COMMAND --help does so too\n"},
+     "               print what a command does, or this text; COMMAND --help does so too\n",
+     "", NULL},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -107,6 +145,68 @@ const char *command_nearest(const char *word)
         }
     }
     return found;
+}
+
+/* The options of every command, and of none: what the usage above names. */
+static const char common_options[] = "--socket --json --help --version";
+
+bool command_takes(const char *name, const char *option)
+{
+    const size_t length = strlen(option);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        const char *at = strcmp(commands[i].name, name) == 0 ? commands[i].options : "";
+        for (; (at = strstr(at, option)); at += length)
+            if (at[length] == '\0' || at[length] == ' ')
+                return true;
+    }
+    return false;
+}
+
+/* help completes the names of all commands. */
+static void print_words(FILE *out, const char *words)
+{
+    for (size_t i = 0; !words && i < COMMANDS; i++)
+        fprintf(out, " %s", commands[i].name);
+    if (words && *words)
+        fprintf(out, " %s", words);
+}
+
+void command_complete_bash(FILE *out)
+{
+    fputs("# bash completion for gpusharectl, made by `gpusharectl completion bash`\n"
+          "_gpusharectl()\n"
+          "{\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= i "
+          "words\n"
+          "    case $before in\n"
+          "    --socket|-o) COMPREPLY=($(compgen -f -- \"$word\")); return;;\n"
+          "    --user) COMPREPLY=($(compgen -u -- \"$word\")); return;;\n"
+          "    --seconds|--gpu|-n|-d) return;;\n"
+          "    esac\n"
+          "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+          "        case ${COMP_WORDS[i]} in\n"
+          "        --socket) ((i++));;\n"
+          "        -*) ;;\n"
+          "        *) command=${COMP_WORDS[i]}; break;;\n"
+          "        esac\n"
+          "    done\n"
+          "    case $command in\n",
+          out);
+    fputs("    '') words=\"", out);
+    print_words(out, NULL);
+    fputs("\";;\n", out);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        fprintf(out, "    %s) words=\"%s", commands[i].name, commands[i].options);
+        print_words(out, commands[i].words);
+        fputs("\";;\n", out);
+    }
+    fprintf(out,
+            "    *) words=;;\n"
+            "    esac\n"
+            "    COMPREPLY=($(compgen -W \"$words %s\" -- \"$word\"))\n"
+            "}\n"
+            "complete -F _gpusharectl gpusharectl\n",
+            common_options);
 }
 
 const char *command_names(char text[COMMAND_NAMES])

@@ -11,9 +11,15 @@
 #include <stdio.h>
 
 /* Bytes that hold all names, with commas between them. */
-enum { COMMAND_NAMES = 128 };
+enum { COMMAND_NAMES = 192 };
 
 bool command_is_known(const char *name);
+
+/* Whether a command has an option of its own, such as "--wide". name: a known command. */
+bool command_takes(const char *name, const char *option);
+
+/* Prints a script for bash that completes commands and options. */
+void command_complete_bash(FILE *out);
 
 /* The command that a misspelt word resembles; NULL if it resembles none. Static. */
 const char *command_nearest(const char *word);

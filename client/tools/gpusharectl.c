@@ -14,8 +14,13 @@
 
 #include "client/tools/admin_client.h"
 #include "client/tools/brief.h"
+#include "client/tools/cell.h"
 #include "client/tools/change.h"
+#include "client/tools/live/columns.h"
 #include "client/tools/command.h"
+#include "client/tools/live/overview.h"
+#include "client/tools/live/top.h"
+#include "client/tools/live/waiting.h"
 #include "client/tools/metrics/metrics.h"
 #include "client/tools/sample.h"
 #include "client/tools/show.h"
@@ -25,6 +30,11 @@
 #include "common/messages.h"
 #include "common/option.h"
 #include "common/units.h"
+
+/* Stands for the command where there is none. */
+#define OVERVIEW "overview"
+
+enum { GIVEN_MAX = 24 };
 
 struct options {
     const char *socket;
@@ -37,6 +47,14 @@ struct options {
     bool reset;               /* reload: what administrators have set goes back */
     bool save;                /* set: the values outlive the server */
     const char *trace_option; /* the last option of `trace` that was given, or NULL */
+    const char *output;       /* trace: the file; clients: the form */
+    struct columns columns;   /* clients: the chosen ones; count 0: none were */
+    const char *user;         /* kill: the clients of this user */
+    bool all;                 /* kill: the clients of all users */
+    bool wait;                /* drain: until the GPUs are idle */
+    struct top_options top;
+    const char *given[GIVEN_MAX]; /* options that not every command has */
+    unsigned given_count;
 };
 
 /* One line; on standard error with the program's name before it. */
@@ -84,6 +102,56 @@ static int check_target(const struct options *options, int count, char **words)
     return used < count ? report_usage(MESSAGE_TEXT(ctl_argument), words[used]) : -1;
 }
 
+/* kill --user NAME, kill --all, and kill TARGET. */
+static int check_kill(struct options *options, int count, char **words)
+{
+    char user[] = "user";
+    char name[256];
+    char *of_user[] = {user, name};
+    if ((options->user != NULL) + options->all + (count > 0) > 1)
+        return report_usage(MESSAGE_TEXT(ctl_kill_whom));
+    if (options->all)
+        json_object_set_new(options->request, "all", json_true());
+    if (options->all)
+        return -1;
+    if (!options->user)
+        return check_target(options, count, words);
+    snprintf(name, sizeof name, "%s", options->user);
+    return check_target(options, 2, of_user);
+}
+
+/* drain, drain 0, drain gpu 0, drain gpu:0. Without a GPU all are meant. */
+static int check_gpu(struct options *options, int count, char **words)
+{
+    uint64_t number;
+    int used = 0;
+    const char *word = count ? words[used++] : NULL;
+    if (word && is_command(word, "gpu"))
+        word = used < count ? words[used++] : "";
+    else if (word && strncmp(word, "gpu:", 4) == 0)
+        word += 4;
+    if (word && units_parse_number(word, strlen(word), UINT32_MAX, &number) != 0)
+        return report_usage(MESSAGE_TEXT(ctl_gpu_number), word);
+    if (word)
+        json_object_set_new(options->request, "gpu", json_integer((json_int_t)number));
+    return used < count ? report_usage(MESSAGE_TEXT(ctl_argument), words[used]) : -1;
+}
+
+/* The form in which clients are printed. */
+static int check_output(struct options *options)
+{
+    struct error why;
+    if (!options->output)
+        return -1;
+    if (options->json || options->wide)
+        return report_usage(MESSAGE_TEXT(ctl_output_twice));
+    options->json = strcmp(options->output, "json") == 0;
+    options->wide = strcmp(options->output, "wide") == 0;
+    if (!options->json && !options->wide && columns_parse(options->output, &options->columns, &why))
+        return report_usage("%s", why.text);
+    return -1;
+}
+
 static bool has_brief_form(const char *command)
 {
     return is_command(command, "status") || is_command(command, "clients");
@@ -109,113 +177,207 @@ static int check_help(int count, char **words)
     return ADMIN_OK;
 }
 
-static int check_command(struct options *options, int count, char **words)
+/* Options of one command beside another one. Returns an exit status, or -1 to go on. */
+static int check_options(const struct options *options, const char *command)
 {
-    char names[COMMAND_NAMES];
-    if (count == 0)
-        return report_usage(MESSAGE_TEXT(ctl_command_missing), command_names(names));
-    if (!command_is_known(words[0]))
-        return refuse_command(words[0]);
-    if (is_command(words[0], "help"))
-        return check_help(count - 1, words + 1);
-    options->command = words[0];
-    if (options->trace_option && !is_command(words[0], "trace"))
+    if (options->trace_option && !is_command(command, "trace"))
         return report_usage(MESSAGE_TEXT(ctl_trace_option), options->trace_option);
-    if (options->force && !is_command(words[0], "kill"))
+    if (options->force && !is_command(command, "kill"))
         return report_usage(MESSAGE_TEXT(ctl_force_option));
-    if (options->reset && !is_command(words[0], "reload"))
+    if (options->reset && !is_command(command, "reload"))
         return report_usage(MESSAGE_TEXT(ctl_reset_option));
-    if (options->save && !is_command(words[0], "set"))
+    if (options->save && !is_command(command, "set"))
         return report_usage(MESSAGE_TEXT(ctl_save_option));
-    if (options->wide && !has_brief_form(words[0]))
+    if (options->wide && !has_brief_form(command))
         return report_usage(MESSAGE_TEXT(ctl_wide_option));
-    if (is_command(words[0], "trace") && !options->trace.file)
+    for (unsigned i = 0; i < options->given_count; i++)
+        if (!command_takes(command, options->given[i]))
+            return report_usage(MESSAGE_TEXT(ctl_option_other), options->given[i], command,
+                                command);
+    if (is_command(command, "trace") && !options->output)
         return report_usage(MESSAGE_TEXT(ctl_trace_file));
-    options->request = is_command(words[0], "metrics") ? metrics_request(METRICS_CLIENTS)
-                                                       : json_pack("{s:s}", "request", words[0]);
+    return -1;
+}
+
+static int check_completion(int count, char **words)
+{
+    if (count != 1 || strcmp(words[0], "bash") != 0)
+        return report_usage(MESSAGE_TEXT(ctl_shell));
+    command_complete_bash(stdout);
+    return ADMIN_OK;
+}
+
+/* Reads the words behind a command. */
+static int check_words(struct options *options, int count, char **words)
+{
+    options->request = is_command(options->command, "metrics")
+                           ? metrics_request(METRICS_CLIENTS)
+                           : json_pack("{s:s}", "request", options->command);
     if (options->force)
         json_object_set_new(options->request, "force", json_true());
     if (options->reset)
         json_object_set_new(options->request, "reset", json_true());
-    if (is_command(words[0], "kill") || is_command(words[0], "get") || is_command(words[0], "set"))
-        return check_target(options, count - 1, words + 1);
-    return count > 1 ? report_usage(MESSAGE_TEXT(ctl_argument), words[1]) : -1;
+    if (is_command(options->command, "kill"))
+        return check_kill(options, count, words);
+    if (is_command(options->command, "get") || is_command(options->command, "set"))
+        return check_target(options, count, words);
+    if (is_command(options->command, "drain") || is_command(options->command, "resume"))
+        return check_gpu(options, count, words);
+    if (count)
+        return report_usage(MESSAGE_TEXT(ctl_argument), words[0]);
+    return is_command(options->command, "clients") ? check_output(options) : -1;
+}
+
+static int check_command(struct options *options, int count, char **words)
+{
+    char names[COMMAND_NAMES];
+    if (count == 0 && options->given_count)
+        return report_usage(MESSAGE_TEXT(ctl_command_missing), command_names(names));
+    options->command = count ? words[0] : OVERVIEW;
+    if (count == 0)
+        return -1;
+    if (!command_is_known(words[0]))
+        return refuse_command(words[0]);
+    if (is_command(words[0], "help"))
+        return check_help(count - 1, words + 1);
+    int status = check_options(options, words[0]);
+    if (status >= 0)
+        return status;
+    if (is_command(words[0], "completion"))
+        return check_completion(count - 1, words + 1);
+    return check_words(options, count - 1, words + 1);
 }
 
 static int read_trace_option(struct options *options, int option)
 {
     uint64_t number;
-    switch (option) {
-    case 'o':
-        options->trace.file = optarg;
-        options->trace_option = "-o";
-        return -1;
-    case 't':
+    if (option == 't') {
         options->trace_option = "--seconds";
         if (tracing_parse_seconds(optarg, &options->trace.seconds) == 0)
             return -1;
         return report_usage(MESSAGE_TEXT(ctl_trace_seconds), optarg, UNITS_DURATIONS);
-    default:
-        options->trace_option = "--gpu";
-        if (units_parse_number(optarg, strlen(optarg), UINT32_MAX, &number) != 0)
-            return report_usage(MESSAGE_TEXT(ctl_trace_gpu), optarg);
-        options->trace.gpu = (uint32_t)number;
+    }
+    options->trace_option = "--gpu";
+    if (units_parse_number(optarg, strlen(optarg), UINT32_MAX, &number) != 0)
+        return report_usage(MESSAGE_TEXT(ctl_trace_gpu), optarg);
+    options->trace.gpu = (uint32_t)number;
+    return -1;
+}
+
+static int read_top_option(struct options *options, int option)
+{
+    char *end;
+    if (option == 'b') {
+        options->top.text = true;
+    } else if (option == 'n') {
+        if (units_parse_number(optarg, strlen(optarg), UINT32_MAX, &options->top.looks) != 0 ||
+            options->top.looks == 0)
+            return report_usage(MESSAGE_TEXT(ctl_top_number), optarg);
+    } else {
+        options->top.delay = strtod(optarg, &end);
+        if (end == optarg || *end || !(options->top.delay >= TOP_DELAY_LEAST) ||
+            !(options->top.delay <= TOP_DELAY_MOST))
+            return report_usage(MESSAGE_TEXT(ctl_top_delay), optarg);
+    }
+    return -1;
+}
+
+static const struct option long_options[] = {{"socket", required_argument, NULL, 's'},
+                                             {"json", no_argument, NULL, 'j'},
+                                             {"output", required_argument, NULL, 'o'},
+                                             {"seconds", required_argument, NULL, 't'},
+                                             {"gpu", required_argument, NULL, 'g'},
+                                             {"force", no_argument, NULL, 'f'},
+                                             {"wide", no_argument, NULL, 'w'},
+                                             {"reset", no_argument, NULL, 'r'},
+                                             {"save", no_argument, NULL, 'p'},
+                                             {"user", required_argument, NULL, 'u'},
+                                             {"all", no_argument, NULL, 'a'},
+                                             {"wait", no_argument, NULL, 'W'},
+                                             {"version", no_argument, NULL, 'V'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {NULL, 0, NULL, 0}};
+
+/* Options that not every command has. */
+static const struct {
+    int option;
+    const char *name;
+} own_options[] = {{'o', "-o"},     {'t', "--seconds"}, {'g', "--gpu"},  {'f', "--force"},
+                   {'w', "--wide"}, {'r', "--reset"},   {'p', "--save"}, {'u', "--user"},
+                   {'a', "--all"},  {'W', "--wait"},    {'b', "-b"},     {'n', "-n"},
+                   {'d', "-d"}};
+
+static void note_given(struct options *options, int option)
+{
+    for (size_t i = 0; i < sizeof own_options / sizeof own_options[0]; i++)
+        if (own_options[i].option == option && options->given_count < GIVEN_MAX)
+            options->given[options->given_count++] = own_options[i].name;
+}
+
+/* Returns an exit status, or -1 to go on. */
+static int take_option(struct options *options, int option)
+{
+    note_given(options, option);
+    switch (option) {
+    case 's':
+        options->socket = optarg;
         return -1;
+    case 'j':
+        options->json = true;
+        return -1;
+    case 'f':
+        options->force = true;
+        return -1;
+    case 'w':
+        options->wide = true;
+        return -1;
+    case 'r':
+        options->reset = true;
+        return -1;
+    case 'p':
+        options->save = true;
+        return -1;
+    case 'u':
+        options->user = optarg;
+        return -1;
+    case 'a':
+        options->all = true;
+        return -1;
+    case 'W':
+        options->wait = true;
+        return -1;
+    case 'o':
+        options->output = options->trace.file = optarg;
+        return -1;
+    case 'b':
+    case 'n':
+    case 'd':
+        return read_top_option(options, option);
+    default:
+        return read_trace_option(options, option);
     }
 }
 
 /* Reads the command line. Returns an exit status, or -1 to go on. */
 static int read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
-        {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
-        {"gpu", required_argument, NULL, 'g'},    {"force", no_argument, NULL, 'f'},
-        {"wide", no_argument, NULL, 'w'},         {"reset", no_argument, NULL, 'r'},
-        {"save", no_argument, NULL, 'p'},         {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     struct error why;
     bool help = false;
     int option;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":hVo:", longs, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            options->socket = optarg;
-            break;
-        case 'j':
-            options->json = true;
-            break;
-        case 'f':
-            options->force = true;
-            break;
-        case 'w':
-            options->wide = true;
-            break;
-        case 'r':
-            options->reset = true;
-            break;
-        case 'p':
-            options->save = true;
-            break;
-        case 'o':
-        case 't':
-        case 'g': {
-            int status = read_trace_option(options, option);
-            if (status >= 0)
-                return status;
-            break;
-        }
-        case 'V':
+    while ((option = getopt_long(argc, argv, ":hVo:bn:d:", long_options, NULL)) != -1) {
+        if (option == 'V') {
             puts("gpusharectl " GPUSHARE_VERSION);
             return ADMIN_OK;
-        case 'h':
-            help = true;
-            break;
-        default:
-            option_explain(option, argv, longs, &why);
+        }
+        if (option == '?' || option == ':') {
+            option_explain(option, argv, long_options, &why);
             return report_usage("%s", why.text);
         }
+        help |= option == 'h';
+        int status = option == 'h' ? -1 : take_option(options, option);
+        if (status >= 0)
+            return status;
     }
     return help ? check_help(argc - optind, argv + optind)
                 : check_command(options, argc - optind, argv + optind);
@@ -299,6 +461,24 @@ static void print_brief(const struct options *options, json_t *answer, struct ta
     sample_free(&sample);
 }
 
+/* drain and resume. */
+static void print_drain(const struct options *options, const json_t *answer)
+{
+    const json_t *gpus = json_object_get(answer, "gpus"), *gpu;
+    char number[CELL_BYTES], clients[CELL_BYTES];
+    const bool drains = is_command(options->command, "drain");
+    for (size_t i = 0; (gpu = json_array_get(gpus, i)); i++) {
+        cell_integer(gpu, "gpu", number);
+        if (drains)
+            print_line(stdout, MESSAGE_TEXT(ctl_drained), number,
+                       cell_integer(gpu, "clients", clients));
+        else
+            print_line(stdout, MESSAGE_TEXT(ctl_resumed), number);
+    }
+    if (drains && json_is_false(json_object_get(answer, "saved")))
+        puts(MESSAGE_TEXT(ctl_drain_unsaved));
+}
+
 static void print_answer(const struct options *options, json_t *answer)
 {
     struct table_look look = show_look(stdout, getenv("NO_COLOR"), getenv("TERM"));
@@ -321,6 +501,8 @@ static void print_answer(const struct options *options, json_t *answer)
         show_kill(stdout, answer);
     else if (is_command(options->command, "reload"))
         print_reload(answer);
+    else if (is_command(options->command, "drain") || is_command(options->command, "resume"))
+        print_drain(options, answer);
     else
         puts(MESSAGE_TEXT(ctl_ping));
 }
@@ -341,44 +523,121 @@ static int finish_output(int status)
     return status ? status : ADMIN_FAILED;
 }
 
+/* The sentence of a failure, and what is known without a server. answer: NULL without memory. */
+static int print_failure(const struct options *options, json_t *answer, int status)
+{
+    const char *text = json_string_value(json_object_get(answer, "text"));
+    char shown[800];
+    if (options->json && answer)
+        print_json(options, answer);
+    snprintf(shown, sizeof shown, "%s", text ? text : MESSAGE_TEXT(process_no_memory));
+    table_clean(shown);
+    fprintf(stderr, "gpusharectl: %s\n", shown);
+    if (status == ADMIN_NO_SERVER && !options->json && is_command(options->command, "version"))
+        puts("gpusharectl " GPUSHARE_VERSION);
+    json_decref(answer);
+    return status;
+}
+
+/* Without a command, and clients in chosen columns. The use of a client is the difference of two
+ * looks. */
+static int run_overview(const struct options *options)
+{
+    struct overview overview = {0};
+    json_t *failure;
+    int status = (int)overview_take(&overview, options->socket, &failure);
+    if (status != ADMIN_OK)
+        return print_failure(options, failure, status);
+    if (options->json) {
+        json_t *both = overview_json(&overview);
+        print_json(options, both);
+        json_decref(both);
+    } else {
+        struct table_look look = show_look(stdout, getenv("NO_COLOR"), getenv("TERM"));
+        json_t *first = overview.sample.after;
+        json_decref(overview.sample.before);
+        sample_take(&overview.sample, options->socket, first);
+        json_decref(first);
+        if (options->columns.count)
+            columns_print(stdout, &options->columns, &overview, look);
+        else
+            overview_print(stdout, &overview, look);
+    }
+    overview_free(&overview);
+    return ADMIN_OK;
+}
+
+static int run_top(struct options *options)
+{
+    json_t *failure = NULL;
+    options->top.socket = options->socket;
+    options->top.json = options->json;
+    options->top.no_color = getenv("NO_COLOR");
+    options->top.term = getenv("TERM");
+    int status = (int)top_run(&options->top, &failure);
+    return status == ADMIN_OK ? status : print_failure(options, failure, status);
+}
+
+static int run_trace(struct options *options)
+{
+    struct tracing_summary summary;
+    json_t *answer;
+    options->trace.socket = options->socket;
+    int status = (int)tracing_run(&options->trace, &answer, &summary);
+    if (status != ADMIN_OK)
+        return print_failure(options, answer, status);
+    if (options->json)
+        print_json(options, answer);
+    else
+        print_trace(options, answer, &summary);
+    json_decref(answer);
+    return status;
+}
+
+/* Everything else is a request and its answer. */
+static int run_request(const struct options *options)
+{
+    struct admin_client_wait reload = {.seconds = ADMIN_CLIENT_RELOAD_SECONDS, .enough = -1};
+    json_t *answer, *failure;
+    int status = (int)admin_client_ask(options->socket, options->request, &answer,
+                                       is_command(options->command, "reload") ? &reload : NULL);
+    if (status != ADMIN_OK)
+        return print_failure(options, answer, status);
+    if (!options->json)
+        print_answer(options, answer);
+    if (options->wait) {
+        fflush(stdout);
+        status = (int)waiting_run(options->socket, answer, options->json ? NULL : stdout, &failure);
+        if (status != ADMIN_OK) {
+            json_decref(answer);
+            return print_failure(options, failure, status);
+        }
+        if (!options->json)
+            puts(MESSAGE_TEXT(ctl_drain_idle));
+    }
+    if (options->json)
+        print_json(options, answer);
+    json_decref(answer);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
-    struct options options = {.trace = {.seconds = TRACING_SECONDS_DEFAULT}};
-    struct tracing_summary summary;
+    struct options options = {.trace = {.seconds = TRACING_SECONDS_DEFAULT},
+                              .top = {.delay = TOP_DELAY_DEFAULT}};
     char path[4096];
     int status = read_options(&options, argc, argv);
-    if (status >= 0 || !options.command) {
-        json_decref(options.request);
-        return finish_output(status);
-    }
-    if (!options.socket)
+    if (status < 0 && !options.socket)
         options.socket = admin_client_default_path(getenv("GPUSHARE_SOCKET"),
                                                    getenv("XDG_RUNTIME_DIR"), path, sizeof path);
-
-    json_t *answer;
-    options.trace.socket = options.socket;
-    bool is_trace = is_command(options.command, "trace");
-    struct admin_client_wait reload = {.seconds = ADMIN_CLIENT_RELOAD_SECONDS, .enough = -1};
-    status = is_trace
-                 ? (int)tracing_run(&options.trace, &answer, &summary)
-                 : (int)admin_client_ask(options.socket, options.request, &answer,
-                                         is_command(options.command, "reload") ? &reload : NULL);
-    if (options.json && answer)
-        print_json(&options, answer);
-    if (status != ADMIN_OK) {
-        const char *text = json_string_value(json_object_get(answer, "text"));
-        char shown[800];
-        snprintf(shown, sizeof shown, "%s", text ? text : MESSAGE_TEXT(process_no_memory));
-        table_clean(shown);
-        fprintf(stderr, "gpusharectl: %s\n", shown);
-        if (status == ADMIN_NO_SERVER && !options.json && is_command(options.command, "version"))
-            puts("gpusharectl " GPUSHARE_VERSION);
-    } else if (is_trace && !options.json) {
-        print_trace(&options, answer, &summary);
-    } else if (!options.json) {
-        print_answer(&options, answer);
-    }
-    json_decref(answer);
+    if (status < 0 && (is_command(options.command, OVERVIEW) || options.columns.count))
+        status = run_overview(&options);
+    else if (status < 0 && is_command(options.command, "top"))
+        status = run_top(&options);
+    else if (status < 0 && is_command(options.command, "trace"))
+        status = run_trace(&options);
+    else if (status < 0)
+        status = run_request(&options);
     json_decref(options.request);
     return finish_output(status);
 }

@@ -234,11 +234,13 @@ static void read_client(const json_t *client, struct shown_client *shown)
     }
 }
 
-/* The clients of a user. */
+/* The clients of a user, or of all users. */
 static void show_killed(FILE *out, const json_t *clients)
 {
     struct shown_client client;
     const json_t *row;
+    if (json_array_size(clients) == 0)
+        fprintf(out, "%s\n", MESSAGE_TEXT(ctl_killed_nobody));
     for (size_t i = 0; (row = json_array_get(clients, i)); i++) {
         read_client(row, &client);
         fprintf(out, MESSAGE_TEXT(ctl_killed), client.number, client.name, client.pid, client.uid);
@@ -342,6 +344,19 @@ static void show_drift(FILE *out, const json_t *gpus, const char *index)
         fprintf(out, "%s\n", MESSAGE_TEXT(ctl_drift_remedy));
 }
 
+void show_drained(FILE *out, const json_t *answer)
+{
+    const json_t *devices = json_object_get(answer, "devices"), *device;
+    char number[CELL_BYTES];
+    for (size_t i = 0; (device = json_array_get(devices, i)); i++) {
+        if (!json_is_true(json_object_get(device, "drained")))
+            continue;
+        cell_integer(device, "device", number);
+        fprintf(out, MESSAGE_TEXT(ctl_device_drained), number, number);
+        fputc('\n', out);
+    }
+}
+
 void show_status(FILE *out, const json_t *answer, const struct sample *sample,
                  struct table_look look)
 {
@@ -352,6 +367,7 @@ void show_status(FILE *out, const json_t *answer, const struct sample *sample,
         brief_devices(out, answer, sample, look);
     else
         show_devices(out, answer, look);
+    show_drained(out, answer);
     for (size_t i = 0; (device = json_array_get(devices, i)); i++) {
         show_trouble(out, device);
         show_singly(out, device);

@@ -17,6 +17,8 @@
 
 /* The clients that were ended, and those that lost their work by it, a line each. */
 void show_kill(FILE *out, const json_t *answer);
+/* The GPUs that are drained, a line each. answer: to "status". */
+void show_drained(FILE *out, const json_t *answer);
 /* sample: for the table that fits a terminal; NULL: for the one with everything. */
 void show_status(FILE *out, const json_t *answer, const struct sample *sample,
                  struct table_look look);

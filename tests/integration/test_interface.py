@@ -100,7 +100,7 @@ def flags():
             if f"-{letter}" not in named[program] and takes(program, "-" + letter):
                 found[f"{program} -{letter}"] = "alone"
         commands = re.search(r"^commands:\n(.*?)\n\n", helps[program], re.M | re.S)
-        for command in re.findall(r"^  ([a-z]+) ", commands.group(1) if commands else "", re.M):
+        for command in re.findall(r"^  ([a-z-]+) ", commands.group(1) if commands else "", re.M):
             found[f"{program} {command}"] = "command"
     return found
 
@@ -363,7 +363,13 @@ def live_answers():
                                 {"request": "version"}, {"request": "nonsense"}):
                     answer = ask(json.dumps(request))
                     yield f"socket {request['request']}" if answer["ok"] else "socket error", answer
+                for words in (["drain"], ["resume"]):
+                    yield words[0], ctl(*words)
+                # The answers inside are those of status and clients, which are recorded above.
+                for words in ((), ("top", "-d", "0.1")):
+                    yield "overview", {**ctl(*words), "status": {}, "clients": {}}
                 yield "kill", ctl("kill", number)
+                yield "kill --all", ctl("kill", "--all")
 
 
 def answers():

@@ -72,6 +72,7 @@ MAY_INCLUDE = {
     "client/tools": COMMON + ("client", "client/session", "client/engine", "client/tools/trace", "client/tools/explain",
                               "client/tools/metrics"),
     "client/tools/exporter": COMMON + ("client/tools", "client/tools/metrics"),
+    "client/tools/live": COMMON + ("client/tools",),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
 FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/units.h", "common/util.h")
@@ -82,6 +83,7 @@ SETTINGS, PUBLIC = "server/supervisor/settings.h", "client/gpushare.h"
 # below the parts and include the whole. Nothing else may go round like this.
 ABOVE = {
     "server/supervisor/main.c": (SUPERVISOR + "admin",),
+    "client/tools/gpusharectl.c": ("client/tools/live",),
     "server/supervisor/session/session.c": (SUPERVISOR + "session/owned", SUPERVISOR + "session/life"),
     "server/supervisor/session/server.h": (SUPERVISOR + "session/owned",),
     "server/worker/main.c": (WORKER + "code", WORKER + "control"),
