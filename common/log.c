@@ -2,16 +2,20 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/printable.h"
 
 static const char *log_program = "gpushare";
-static enum log_level level_max = LOG_LEVEL_INFO;
+static atomic_int level_max = LOG_LEVEL_INFO;
+static log_observer *_Atomic observed_by;
 static enum log_form log_form;
 
 void log_open(const char *program, enum log_level level, enum log_form form)
@@ -19,6 +23,43 @@ void log_open(const char *program, enum log_level level, enum log_form form)
     log_program = program;
     level_max = level;
     log_form = form;
+}
+
+static const char *const level_names[] = {[LOG_LEVEL_ERROR] = "error",
+                                          [LOG_LEVEL_WARNING] = "warning",
+                                          [LOG_LEVEL_NOTICE] = "notice",
+                                          [LOG_LEVEL_INFO] = "info",
+                                          [LOG_LEVEL_DEBUG] = "debug"};
+
+const char *log_level_name(enum log_level level)
+{
+    return level_names[level];
+}
+
+int log_level_find(const char *name, enum log_level *level)
+{
+    for (int i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_DEBUG; i++) {
+        if (strcmp(level_names[i], name) == 0) {
+            *level = (enum log_level)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+void log_set_level(enum log_level level)
+{
+    level_max = level;
+}
+
+enum log_level log_level(void)
+{
+    return (enum log_level)level_max;
+}
+
+void log_observe(log_observer *observer)
+{
+    observed_by = observer;
 }
 
 /* Returns the length. */
@@ -39,7 +80,9 @@ static int begin_line(char *line, size_t room, enum log_level level)
 
 static void log_line(enum log_level level, const char *format, va_list arguments)
 {
-    if (level > level_max)
+    const bool written_too = (int)level <= level_max;
+    log_observer *observer = level < LOG_LEVEL_DEBUG ? observed_by : NULL;
+    if (!written_too && !observer)
         return;
     char line[1024];
     int start = begin_line(line, sizeof line, level);
@@ -50,6 +93,10 @@ static void log_line(enum log_level level, const char *format, va_list arguments
     if (end > sizeof line - 2)
         end = sizeof line - 2;
     printable_replace(line + start);
+    if (observer)
+        observer(level, line + start);
+    if (!written_too)
+        return;
     line[end] = '\n';
     /* One write for the whole line, so that lines of several threads and processes do not mix.
      * A log that can't be written must not stop the program. */

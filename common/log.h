@@ -31,6 +31,22 @@ enum log_form {
  * important level that is written; messages of a higher number are dropped. */
 void log_open(const char *program, enum log_level level, enum log_form form);
 
+/* "error", "warning", "notice", "info", "debug". Static. */
+const char *log_level_name(enum log_level level);
+
+/* Finds a level by its name. Returns 0, or -EINVAL: *level has not changed then. */
+int log_level_find(const char *name, enum log_level *level);
+
+/* Sets the level that log_open has set; any thread. */
+void log_set_level(enum log_level level);
+enum log_level log_level(void);
+
+/* Has each line handed to somebody besides, but for those of debugging: also a line that is not
+ * written. text: valid during the call, without control characters. It is called on the thread that
+ * logs, and must not log. NULL: to nobody. */
+typedef void log_observer(enum log_level level, const char *text);
+void log_observe(log_observer *observer);
+
 /* Writes one line. format: without a newline at the end. Control characters, which a client's
  * text may contain, become '?'. A line is cut to 1024 bytes. */
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -21,7 +21,7 @@
       "a request must be an object with a text \"request\", such as {\"request\":\"status\"}") \
     X(admin_request_unknown, NOT_SUPPORTED, \
       "there is no request \"%.64s\": this server knows ping, version, status, clients, get, " \
-      "set, kill, reload, trace, metrics, drain and resume") \
+      "set, kill, reload, trace, metrics, drain, resume, events and log-level") \
     X(admin_metrics_clients, INVALID_VALUE, \
       "\"clients\" must be a whole number from 0 to %d: how many clients have rows of their own") \
     X(admin_member_unknown, INVALID_VALUE, \
@@ -201,6 +201,12 @@
       "the server has no file descriptor left for the trace: raise its limit (LimitNOFILE)") \
     X(trace_gpu_unknown, INVALID_DEVICE, \
       "there is no GPU %u: this server has %u, numbered from 0") \
+    X(admin_events_after, INVALID_VALUE, \
+      "\"after\" must be the number of an event, as an earlier answer has it under \"latest\", or 0") \
+    X(admin_log_level, INVALID_VALUE, \
+      "\"level\" must be error, warning, notice, info or debug") \
+    X(log_level_set, SUCCESS, \
+      "the log has the level %s now, by %s") \
     X(drain_not_saved, SERVER_RESOURCES, \
       "the change is in force until this server ends, but the server could not write %s: %s: mend " \
       "that and give the command again") \

@@ -262,6 +262,10 @@
       "\"%s\": -d needs a number of seconds from 0.1 to 3600 between two looks") \
     X(ctl_shell, INVALID_VALUE, \
       "completion is there for bash alone: gpusharectl completion bash") \
+    X(ctl_events_missed, SUCCESS, \
+      "(lines before these that are kept no longer: %lld)") \
+    X(ctl_log_level, SUCCESS, \
+      "the log has the level %s") \
     X(ctl_drained, SUCCESS, \
       "GPU %s takes no new clients; clients that are still attached: %s") \
     X(ctl_resumed, SUCCESS, \

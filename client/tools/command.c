@@ -105,6 +105,18 @@ static const struct {
      "  metrics      print what monitoring reads, once, in Prometheus's text format;\n"
      "               gpushare-exporter serves it\n",
      "", ""},
+    {"events",
+     "  events [--follow]\n"
+     "               show the latest lines of the server's log, without those of debugging (for "
+     "the\n"
+     "               same users as set); --follow: and those to come, until Ctrl-C\n",
+     "--follow", ""},
+    {"log-level",
+     "  log-level [LEVEL]\n"
+     "               show the least important level that the server logs, or set it until the\n"
+     "               server ends: error, warning, notice, info or debug (for the same users as "
+     "set)\n",
+     "", "error warning notice info debug"},
     {"completion",
      "  completion bash\n"
      "               print a script with which bash completes commands and options\n",

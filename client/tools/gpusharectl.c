@@ -18,6 +18,7 @@
 #include "client/tools/change.h"
 #include "client/tools/live/columns.h"
 #include "client/tools/command.h"
+#include "client/tools/live/events.h"
 #include "client/tools/live/overview.h"
 #include "client/tools/live/top.h"
 #include "client/tools/live/waiting.h"
@@ -52,6 +53,7 @@ struct options {
     const char *user;         /* kill: the clients of this user */
     bool all;                 /* kill: the clients of all users */
     bool wait;                /* drain: until the GPUs are idle */
+    bool follow;              /* events: and those to come */
     struct top_options top;
     const char *given[GIVEN_MAX]; /* options that not every command has */
     unsigned given_count;
@@ -223,6 +225,10 @@ static int check_words(struct options *options, int count, char **words)
         return check_target(options, count, words);
     if (is_command(options->command, "drain") || is_command(options->command, "resume"))
         return check_gpu(options, count, words);
+    if (count == 1 && is_command(options->command, "log-level"))
+        return json_object_set_new(options->request, "level", json_string(words[0])) < 0
+                   ? report_usage(MESSAGE_TEXT(ctl_value_text))
+                   : -1;
     if (count)
         return report_usage(MESSAGE_TEXT(ctl_argument), words[0]);
     return is_command(options->command, "clients") ? check_output(options) : -1;
@@ -282,21 +288,15 @@ static int read_top_option(struct options *options, int option)
     return -1;
 }
 
-static const struct option long_options[] = {{"socket", required_argument, NULL, 's'},
-                                             {"json", no_argument, NULL, 'j'},
-                                             {"output", required_argument, NULL, 'o'},
-                                             {"seconds", required_argument, NULL, 't'},
-                                             {"gpu", required_argument, NULL, 'g'},
-                                             {"force", no_argument, NULL, 'f'},
-                                             {"wide", no_argument, NULL, 'w'},
-                                             {"reset", no_argument, NULL, 'r'},
-                                             {"save", no_argument, NULL, 'p'},
-                                             {"user", required_argument, NULL, 'u'},
-                                             {"all", no_argument, NULL, 'a'},
-                                             {"wait", no_argument, NULL, 'W'},
-                                             {"version", no_argument, NULL, 'V'},
-                                             {"help", no_argument, NULL, 'h'},
-                                             {NULL, 0, NULL, 0}};
+static const struct option long_options[] = {
+    {"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+    {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
+    {"gpu", required_argument, NULL, 'g'},    {"force", no_argument, NULL, 'f'},
+    {"wide", no_argument, NULL, 'w'},         {"reset", no_argument, NULL, 'r'},
+    {"save", no_argument, NULL, 'p'},         {"user", required_argument, NULL, 'u'},
+    {"all", no_argument, NULL, 'a'},          {"wait", no_argument, NULL, 'W'},
+    {"follow", no_argument, NULL, 'F'},       {"version", no_argument, NULL, 'V'},
+    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
 
 /* Options that not every command has. */
 static const struct {
@@ -305,7 +305,7 @@ static const struct {
 } own_options[] = {{'o', "-o"},     {'t', "--seconds"}, {'g', "--gpu"},  {'f', "--force"},
                    {'w', "--wide"}, {'r', "--reset"},   {'p', "--save"}, {'u', "--user"},
                    {'a', "--all"},  {'W', "--wait"},    {'b', "-b"},     {'n', "-n"},
-                   {'d', "-d"}};
+                   {'d', "-d"},     {'F', "--follow"}};
 
 static void note_given(struct options *options, int option)
 {
@@ -345,6 +345,9 @@ static int take_option(struct options *options, int option)
         return -1;
     case 'W':
         options->wait = true;
+        return -1;
+    case 'F':
+        options->follow = true;
         return -1;
     case 'o':
         options->output = options->trace.file = optarg;
@@ -484,6 +487,7 @@ static void print_answer(const struct options *options, json_t *answer)
     struct table_look look = show_look(stdout, getenv("NO_COLOR"), getenv("TERM"));
     const char *version = json_string_value(json_object_get(answer, "server_version"));
     const char *protocol = json_string_value(json_object_get(answer, "protocol_version"));
+    char cell[CELL_BYTES];
     if (has_brief_form(options->command) && !options->wide)
         print_brief(options, answer, look);
     else if (is_command(options->command, "status"))
@@ -503,6 +507,8 @@ static void print_answer(const struct options *options, json_t *answer)
         print_reload(answer);
     else if (is_command(options->command, "drain") || is_command(options->command, "resume"))
         print_drain(options, answer);
+    else if (is_command(options->command, "log-level"))
+        print_line(stdout, MESSAGE_TEXT(ctl_log_level), cell_text(answer, "level", cell));
     else
         puts(MESSAGE_TEXT(ctl_ping));
 }
@@ -578,6 +584,15 @@ static int run_top(struct options *options)
     return status == ADMIN_OK ? status : print_failure(options, failure, status);
 }
 
+static int run_events(const struct options *options)
+{
+    const struct events_options events = {
+        .socket = options->socket, .follow = options->follow, .json = options->json};
+    json_t *failure = NULL;
+    int status = (int)events_run(&events, &failure);
+    return status == ADMIN_OK ? status : print_failure(options, failure, status);
+}
+
 static int run_trace(struct options *options)
 {
     struct tracing_summary summary;
@@ -634,6 +649,8 @@ int main(int argc, char **argv)
         status = run_overview(&options);
     else if (status < 0 && is_command(options.command, "top"))
         status = run_top(&options);
+    else if (status < 0 && is_command(options.command, "events"))
+        status = run_events(&options);
     else if (status < 0 && is_command(options.command, "trace"))
         status = run_trace(&options);
     else if (status < 0)

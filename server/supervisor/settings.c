@@ -286,13 +286,8 @@ static uint32_t set_driver(struct settings *settings, const char *value, struct 
 
 static uint32_t set_log_level(struct settings *settings, const char *value, struct error *why)
 {
-    static const char *const names[] = {"error", "warning", "notice", "info", "debug"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!strcmp(value, names[i])) {
-            settings->log_level = (enum log_level)(LOG_LEVEL_ERROR + i);
-            return 0;
-        }
-    }
+    if (log_level_find(value, &settings->log_level) == 0)
+        return 0;
     return option_refuse(why, "--log-level", value, "error, warning, notice, info or debug");
 }
 

@@ -363,7 +363,7 @@ def live_answers():
                                 {"request": "version"}, {"request": "nonsense"}):
                     answer = ask(json.dumps(request))
                     yield f"socket {request['request']}" if answer["ok"] else "socket error", answer
-                for words in (["drain"], ["resume"]):
+                for words in (["drain"], ["resume"], ["events"], ["log-level"]):
                     yield words[0], ctl(*words)
                 # The answers inside are those of status and clients, which are recorded above.
                 for words in ((), ("top", "-d", "0.1")):

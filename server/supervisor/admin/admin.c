@@ -14,6 +14,7 @@
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/admin/change.h"
 #include "server/supervisor/admin/drain.h"
+#include "server/supervisor/loop/events.h"
 #include "server/supervisor/admin/gather.h"
 #include "server/supervisor/admin/kill.h"
 #include "server/supervisor/admin/peer.h"
@@ -50,6 +51,17 @@ static void refuse_change(struct admin_peer *peer, enum admin_kind kind)
                           (unsigned)peer->uid);
 }
 
+static void serve_log_level(struct admin_peer *peer, const struct admin_request *request)
+{
+    char by[ADMIN_NAME];
+    if (request->sets_level) {
+        log_set_level(request->level);
+        log_notice(MESSAGE_TEXT(log_level_set), log_level_name(request->level),
+                   admin_peer_name(peer, by));
+    }
+    admin_peer_answer(peer, admin_answer_log_level());
+}
+
 static void serve_request(struct admin_peer *peer, const struct admin_request *request)
 {
     if (admin_request_kind_changes(request->kind) && !may_change(peer)) {
@@ -83,6 +95,12 @@ static void serve_request(struct admin_peer *peer, const struct admin_request *r
         break;
     case ADMIN_TRACE:
         admin_trace(peer, request);
+        break;
+    case ADMIN_EVENTS:
+        admin_peer_answer(peer, admin_answer_events(request->after));
+        break;
+    case ADMIN_LOG_LEVEL:
+        serve_log_level(peer, request);
         break;
     case ADMIN_DRAIN:
     case ADMIN_RESUME:
@@ -177,6 +195,7 @@ uint32_t admin_open(struct admin **out, struct supervisor *supervisor, struct er
     /* libuv writes without MSG_NOSIGNAL: a peer that has left would end the server with SIGPIPE. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
+    events_begin();
     list_init(&admin->peer_list);
     admin->carry_out = serve_request;
     admin->supervisor = supervisor;

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/util.h"
 #include "common/limits/limits.h"
+#include "server/supervisor/loop/events.h"
 #include "server/supervisor/admin/rows.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/supervisor.h"
@@ -163,6 +164,38 @@ json_t *admin_answer_drain(const struct supervisor *supervisor, const struct adm
     }
     admin_json_put(&answer, "saved", json_boolean(saved));
     admin_json_put(&answer, "gpus", gpus);
+    return admin_json_finish(&answer);
+}
+
+json_t *admin_answer_events(uint64_t after)
+{
+    struct admin_json answer = admin_answer_begin(true, "events");
+    const uint64_t latest = events_latest();
+    json_t *events = json_array();
+    struct event event;
+    uint64_t number = after, missed = 0;
+    while (number < latest && events_next(number, &event)) {
+        struct admin_json json = admin_json_new();
+        missed += event.number - number - 1;
+        number = event.number;
+        admin_json_put(&json, "number", admin_json_amount(event.number));
+        admin_json_put(&json, "time_seconds", admin_json_seconds(event.moment_ns));
+        admin_json_put(&json, "level", json_string(log_level_name(event.level)));
+        admin_json_put(&json, "text", admin_json_text(event.text));
+        if (json_array_append_new(events, admin_json_finish(&json)) < 0)
+            answer.failed = true;
+    }
+    admin_json_put(&answer, "pid", json_integer(getpid()));
+    admin_json_put(&answer, "latest", admin_json_amount(after > latest ? latest : number));
+    admin_json_put(&answer, "missed", admin_json_amount(missed));
+    admin_json_put(&answer, "events", events);
+    return admin_json_finish(&answer);
+}
+
+json_t *admin_answer_log_level(void)
+{
+    struct admin_json answer = admin_answer_begin(true, "log-level");
+    admin_json_put(&answer, "level", json_string(log_level_name(log_level())));
     return admin_json_finish(&answer);
 }
 

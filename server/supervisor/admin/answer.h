@@ -54,6 +54,10 @@ json_t *admin_answer_limits(const struct supervisor *supervisor,
                             const struct admin_request *request);
 /* The caller sends a descriptor of the trace's memory with this answer. */
 json_t *admin_answer_trace(const struct supervisor *supervisor, const struct trace *trace);
+/* after: a number of an event, or 0. The numbers of another server process are none of this one's.
+ */
+json_t *admin_answer_events(uint64_t after);
+json_t *admin_answer_log_level(void);
 json_t *admin_answer_reload(const struct config_view *view);
 json_t *admin_answer_status(const struct supervisor *supervisor, const struct admin_usages *usages);
 json_t *admin_answer_clients(const struct supervisor *supervisor,

@@ -13,11 +13,11 @@
 #include "common/printable.h"
 
 static const char *const kind_names[] = {
-    [ADMIN_PING] = "ping",       [ADMIN_VERSION] = "version", [ADMIN_STATUS] = "status",
-    [ADMIN_CLIENTS] = "clients", [ADMIN_KILL] = "kill",       [ADMIN_GET] = "get",
-    [ADMIN_SET] = "set",         [ADMIN_RELOAD] = "reload",   [ADMIN_TRACE] = "trace",
-    [ADMIN_METRICS] = "metrics",
-    [ADMIN_DRAIN] = "drain",     [ADMIN_RESUME] = "resume",
+    [ADMIN_PING] = "ping",       [ADMIN_VERSION] = "version",     [ADMIN_STATUS] = "status",
+    [ADMIN_CLIENTS] = "clients", [ADMIN_KILL] = "kill",           [ADMIN_GET] = "get",
+    [ADMIN_SET] = "set",         [ADMIN_RELOAD] = "reload",       [ADMIN_TRACE] = "trace",
+    [ADMIN_METRICS] = "metrics", [ADMIN_DRAIN] = "drain",         [ADMIN_RESUME] = "resume",
+    [ADMIN_EVENTS] = "events",   [ADMIN_LOG_LEVEL] = "log-level",
 };
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
@@ -52,7 +52,8 @@ bool admin_request_goes_back(const char *text)
 bool admin_request_kind_changes(enum admin_kind kind)
 {
     return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD || kind == ADMIN_TRACE ||
-           kind == ADMIN_DRAIN || kind == ADMIN_RESUME;
+           kind == ADMIN_DRAIN || kind == ADMIN_RESUME || kind == ADMIN_EVENTS ||
+           kind == ADMIN_LOG_LEVEL;
 }
 
 /* The parser recurses, so nesting is bounded before it sees the line. */
@@ -123,6 +124,10 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
         return strcmp(key, "force") == 0 || strcmp(key, "all") == 0;
     if (kind == ADMIN_RELOAD)
         return strcmp(key, "reset") == 0;
+    if (kind == ADMIN_EVENTS)
+        return strcmp(key, "after") == 0;
+    if (kind == ADMIN_LOG_LEVEL)
+        return strcmp(key, "level") == 0;
     if (kind != ADMIN_SET)
         return false;
     if (strcmp(key, "save") == 0)
@@ -484,6 +489,25 @@ static uint32_t read_drain(struct admin_request *request, json_t *root, struct e
     return 0;
 }
 
+static uint32_t read_after(struct admin_request *request, json_t *root, struct error *why)
+{
+    json_t *after = json_object_get(root, "after");
+    if (after && (!json_is_integer(after) || json_integer_value(after) < 0))
+        return error_set(why, MESSAGE(admin_events_after));
+    request->after = (uint64_t)json_integer_value(after);
+    return 0;
+}
+
+static uint32_t read_level(struct admin_request *request, json_t *root, struct error *why)
+{
+    json_t *level = json_object_get(root, "level");
+    const char *name = json_string_value(level);
+    request->sets_level = level != NULL;
+    if (level && (!name || log_level_find(name, &request->level) < 0))
+        return error_set(why, MESSAGE(admin_log_level));
+    return 0;
+}
+
 static uint32_t read_reset(struct admin_request *request, json_t *root, struct error *why)
 {
     json_t *reset = json_object_get(root, "reset");
@@ -530,6 +554,10 @@ static uint32_t read_root(struct admin_request *request, json_t *root, struct er
         error = read_metrics(request, root, why);
     if (!error && (request->kind == ADMIN_DRAIN || request->kind == ADMIN_RESUME))
         error = read_drain(request, root, why);
+    if (!error && request->kind == ADMIN_EVENTS)
+        error = read_after(request, root, why);
+    if (!error && request->kind == ADMIN_LOG_LEVEL)
+        error = read_level(request, root, why);
     return error;
 }
 

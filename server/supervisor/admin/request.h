@@ -17,6 +17,7 @@
 
 #include "common/error.h"
 #include "common/limits/allowance.h"
+#include "common/log.h"
 #include "server/supervisor/account/change_done.h"
 #include "server/supervisor/owner_total.h"
 #include "server/supervisor/config/schedule.h"
@@ -40,7 +41,9 @@ enum admin_kind {
     ADMIN_TRACE,
     ADMIN_METRICS,
     ADMIN_DRAIN,
-    ADMIN_RESUME
+    ADMIN_RESUME,
+    ADMIN_EVENTS,
+    ADMIN_LOG_LEVEL
 };
 
 /* The kind of object that a request is about. */
@@ -67,10 +70,13 @@ struct admin_request {
     struct total_change total; /* set: new limits of the user's or the group's total */
     struct schedule schedule;  /* set, of a GPU: new parts of its schedule */
     unsigned parts;            /* set, of a GPU: these parts, as bits of enum schedule_part */
-    unsigned back;          /* set, of a GPU: of these, those that go back to the configuration's */
-    json_t *values;         /* set, of a GPU or a total: its values, as they were written */
-    bool save;              /* set: they are kept over restarts */
-    bool reset;             /* reload: what administrators have set goes back, too */
+    unsigned back;   /* set, of a GPU: of these, those that go back to the configuration's */
+    json_t *values;  /* set, of a GPU or a total: its values, as they were written */
+    bool save;       /* set: they are kept over restarts */
+    bool reset;      /* reload: what administrators have set goes back, too */
+    uint64_t after;  /* events: those with greater numbers */
+    bool sets_level; /* log-level: `level` is to be the log's */
+    enum log_level level;
     uint32_t gpu;           /* trace: the GPU's index */
     uint32_t clients_shown; /* metrics: at most so many have rows of their own */
     uint32_t milliseconds;  /* trace: 1 to 1000 * PROTO_TRACE_SECONDS_MAX */

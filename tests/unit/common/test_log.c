@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* log: one event, one line, whatever a client's text holds. */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -125,6 +126,43 @@ static void lines_above_the_level_are_dropped(void **state)
     assert_string_equal(written(), "p: yes\n");
 }
 
+static char observed[4096];
+
+static void observe(enum log_level level, const char *text)
+{
+    size_t used = strlen(observed);
+    snprintf(observed + used, sizeof observed - used, "%s: %s;", log_level_name(level), text);
+}
+
+static void an_observer_sees_what_is_not_written_too(void **state)
+{
+    (void)state;
+    log_open("p", LOG_LEVEL_ERROR, LOG_FORM_JOURNAL);
+    log_observe(observe);
+    log_error("a\n%d", 1);
+    log_info("b");
+    log_debug("c");
+    log_set_level(LOG_LEVEL_DEBUG);
+    assert_int_equal(log_level(), LOG_LEVEL_DEBUG);
+    log_debug("d");
+    log_observe(NULL);
+    log_notice("e");
+    assert_string_equal(observed, "error: a?1;info: b;");
+    assert_string_equal(written(), "<3>a?1\n<7>d\n<5>e\n");
+}
+
+static void levels_have_names(void **state)
+{
+    (void)state;
+    enum log_level level = LOG_LEVEL_NOTICE;
+    for (enum log_level i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_DEBUG; i++) {
+        assert_int_equal(log_level_find(log_level_name(i), &level), 0);
+        assert_int_equal(level, i);
+    }
+    assert_int_equal(log_level_find("loud", &level), -EINVAL);
+    assert_int_equal(level, LOG_LEVEL_DEBUG);
+}
+
 static void a_clients_text_cannot_forge_a_line(void **state)
 {
     (void)state;
@@ -191,6 +229,8 @@ int main(void)
         CASE(a_file_sees_when_it_was),
         CASE(journald_sees_the_priority),
         CASE(lines_above_the_level_are_dropped),
+        CASE(an_observer_sees_what_is_not_written_too),
+        CASE(levels_have_names),
         CASE(a_clients_text_cannot_forge_a_line),
         CASE(a_long_text_is_cut_and_ends_in_a_newline),
         CASE(lines_of_threads_do_not_mix),
