@@ -163,7 +163,7 @@ class Concurrent(Traces):
         self.check(Trace(path))
         for words, part, status in ((("trace",), "-o FILE", 2), (("trace", "-o", path, "--seconds", "601"), "600", 2),
                                     (("trace", "-o", path, "--gpu", "x"), "number of a GPU", 2),
-                                    (("status", "-o", path), "option of trace", 2),
+                                    (("status", "-o", path), "no option of status", 2),
                                     (("trace", "-o", path, "--gpu", "9"), "no GPU 9", 1),
                                     (("trace", "-o", "/dev/null/x"), "/dev/null/x", 1)):
             result = self.server.ctl(*words)

@@ -62,19 +62,19 @@ static cuda_result open_sized(struct image *image, const void *bytes, size_t siz
     return image_open(image, bytes, why);
 }
 
-cuda_result front_link_make(cuda_device device, const void *bytes, size_t size, char **made,
+cuda_result front_link_make(cuda_device device, const void *image, size_t bytes, char **made,
                             size_t *made_bytes, struct error *why)
 {
-    struct image image;
+    struct image opened;
     cuda_result result = device_check();
 
     (void)device; /* all of them are alike */
     if (result != CUDA_OK)
         return error_set(why, result, "the device is lost");
-    result = open_sized(&image, bytes, size, why);
+    result = open_sized(&opened, image, bytes, why);
     if (result == CUDA_OK)
-        result = make(&image, made, made_bytes, why);
-    image_close(&image);
+        result = make(&opened, made, made_bytes, why);
+    image_close(&opened);
     if (result != CUDA_OK)
         report("not linked: %s", why->text);
     return result;
