@@ -57,6 +57,12 @@ static void supervisor_status(void *context, const char *text)
     notify_status(&gpushared->notify, text);
 }
 
+static void supervisor_kept(void *context)
+{
+    struct gpushared *gpushared = context;
+    admin_send_held(gpushared->admin);
+}
+
 static void gpushared_stop(struct gpushared *gpushared)
 {
     notify_stopping(&gpushared->notify);
@@ -161,6 +167,7 @@ static int open_all(struct gpushared *gpushared)
     struct supervisor_events events = {.ready = supervisor_ready,
                                        .status = supervisor_status,
                                        .unusable = supervisor_unusable,
+                                       .kept = supervisor_kept,
                                        .stopped = supervisor_stopped,
                                        .context = gpushared};
     struct error why = {0};
@@ -179,6 +186,8 @@ static int open_all(struct gpushared *gpushared)
                       gpushared->settings.socket_fd, client_accepted, gpushared, &why);
     if (!error)
         error = admin_open(&gpushared->admin, gpushared->supervisor, &why);
+    if (!error && gpushared->settings.keeps)
+        admin_hold(gpushared->admin);
     if (!error && gpushared->taking_over)
         error = supervisor_take_over(gpushared->supervisor, &gpushared->discovery, &gpushared->left,
                                      &why);

@@ -103,6 +103,8 @@ static void take_turn(struct supervisor *supervisor)
     } while (pinned_pool_retry(&supervisor->server) || !queue_is_empty(&supervisor->server.due));
     if (!survive_commit(supervisor))
         return;
+    if (supervisor->events.kept)
+        supervisor->events.kept(supervisor->events.context);
     /* The service manager that hears it may end this server at once, and the next one has to find
      * what serves. */
     if (supervisor->tells_ready) {

@@ -31,6 +31,8 @@ struct supervisor_events {
     void (*status)(void *context, const char *text);
     /* No device could be started; text says what is wrong with the driver. The callee stops. */
     void (*unusable)(void *context, const char *text);
+    /* All that has changed is kept (survive.h). Called often; may be NULL. */
+    void (*kept)(void *context);
     /* supervisor_stop is complete: no client, no worker, no open handle is left. */
     void (*stopped)(void *context);
     void *context;

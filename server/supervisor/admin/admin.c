@@ -223,6 +223,22 @@ uint32_t admin_open(struct admin **out, struct supervisor *supervisor, struct er
     return 0;
 }
 
+void admin_hold(struct admin *admin)
+{
+    admin->holds = true;
+}
+
+/* Sending may close any peer, so each search begins anew; few answers wait at a time. */
+void admin_send_held(struct admin *admin)
+{
+    while (admin && admin->held) {
+        struct admin_peer *peer = LIST_FIRST(&admin->peer_list, struct admin_peer, link);
+        while (!peer->held)
+            peer = LIST_ENTRY(list_next(&admin->peer_list, &peer->link), struct admin_peer, link);
+        admin_peer_send_held(peer);
+    }
+}
+
 void admin_close(struct admin **out)
 {
     struct admin *admin = *out;

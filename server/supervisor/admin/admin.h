@@ -37,6 +37,12 @@ struct supervisor;
  */
 uint32_t admin_open(struct admin **out, struct supervisor *supervisor, struct error *why);
 
+/* From now on answers wait for admin_send_held: an administrator is told of nothing that a server
+ * which takes over would not know. */
+void admin_hold(struct admin *admin);
+/* All that the waiting answers say is kept. admin may be NULL. */
+void admin_send_held(struct admin *admin);
+
 /*
  * Stops listening, removes the socket file that admin_open made, and ends every connection. The
  * object frees itself once the loop has run its close callbacks and every question that it has

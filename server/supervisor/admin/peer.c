@@ -108,6 +108,8 @@ void admin_peer_close(struct admin_peer *peer)
     if (peer->closing)
         return;
     peer->closing = true;
+    peer->admin->held -= peer->held;
+    peer->held = false;
     if (peer->work)
         work_leave(peer->work);
     list_remove(&peer->link);
@@ -164,9 +166,19 @@ static void send_answer(struct admin_peer *peer, json_t *json, int passed)
         admin_peer_close(peer);
         return;
     }
-    uv_buf_t buffer = uv_buf_init(line + sent, (unsigned)(length + 1 - (size_t)sent));
+    peer->answer = uv_buf_init(line + sent, (unsigned)(length + 1 - (size_t)sent));
     uv_timer_start(&peer->timer, on_idle, IDLE_MS, 0);
-    if (uv_write(&peer->write, (uv_stream_t *)&peer->pipe, &buffer, 1, on_written) < 0)
+    peer->held = true;
+    peer->admin->held++;
+    if (!peer->admin->holds)
+        admin_peer_send_held(peer);
+}
+
+void admin_peer_send_held(struct admin_peer *peer)
+{
+    peer->held = false;
+    peer->admin->held--;
+    if (uv_write(&peer->write, (uv_stream_t *)&peer->pipe, &peer->answer, 1, on_written) < 0)
         admin_peer_close(peer);
 }
 

@@ -42,6 +42,8 @@ struct admin {
     bool turning_away;     /* turned_away is open */
     bool turned_away_one;
     bool closing;
+    bool holds;    /* answers wait for admin_send_held, which comes when what they say is kept */
+    unsigned held; /* number of those that wait */
 };
 
 /* Must be the first member of the struct that it is the work of. */
@@ -67,7 +69,9 @@ struct admin_peer {
     struct admin *admin;
     struct list_link link; /* in admin->peer_list */
     struct admin_work *work;
-    char *output; /* the answer that is being written; or NULL */
+    char *output;    /* the answer that is being written; or NULL */
+    uv_buf_t answer; /* what is left of it to write */
+    bool held;       /* it waits (admin->holds) */
     char *input;  /* ADMIN_LINE_MAX bytes */
     size_t used;
     uid_t uid;
@@ -89,6 +93,9 @@ bool admin_peer_identify(struct admin_peer *peer);
 
 /* Carries out the first line of the input; without a whole line, reads on. */
 void admin_peer_serve(struct admin_peer *peer);
+
+/* Writes the answer that waits. */
+void admin_peer_send_held(struct admin_peer *peer);
 
 /* Closes the connection; the loop frees the peer. Idempotent. */
 void admin_peer_close(struct admin_peer *peer);

@@ -405,14 +405,17 @@ static double count_launches(double seconds)
     return (after - before) / (to - from);
 }
 
-/* Workers that were started so far: each fault costs one. */
-static int64_t count_workers(int admin)
+/* Workers that were started so far: each fault costs one. The server ends an administrator's
+ * connection that is idle for a minute. */
+static int64_t count_workers(const struct server *server)
 {
+    int admin = administer_open(server);
     json_t *answer, *device = first_device(admin, &answer);
     json_int_t starts;
     if (json_unpack(device, "{s:I}", "worker_starts", &starts))
         bench_die("status does not say how many workers were started");
     json_decref(answer);
+    close(admin);
     return starts;
 }
 
@@ -426,16 +429,15 @@ void bench_innocent_throughput(struct bench_result *result)
     await_ready(HONEST);
     usleep(200000);
     result->yardstick = count_launches(bench_short ? 0.5 : ALONE_S);
-    int admin = administer_open(server);
     pids[HONEST] = begin_client(fault_for_ever, server, HONEST);
     for (int i = 0; i < 20000 && atomic_load(&page->go) < 2; i++)
         usleep(1000);
     unsigned faults = atomic_load(&page->go);
     if (faults < 2)
         bench_doubt(result, "there were %u faults in 20 s", faults);
-    int64_t before = count_workers(admin);
+    int64_t before = count_workers(server);
     double beside = count_launches(bench_short ? 1 : BESIDE_S);
-    int64_t lost = count_workers(admin) - before;
+    int64_t lost = count_workers(server) - before;
     result->value = result->ratio = beside / result->yardstick;
     if (!bench_short && lost < FAULTS_LEAST)
         bench_doubt(result, "%lld workers were lost to faults in %d s", (long long)lost, BESIDE_S);
@@ -443,7 +445,6 @@ void bench_innocent_throughput(struct bench_result *result)
              "%.0f launches a second, alone %.0f; %lld workers lost in that time after the first "
              "%u faults",
              beside, result->yardstick, (long long)lost, faults);
-    close(admin);
     end_clients(pids, HONEST + 1);
     munmap(page, sizeof *page);
     bench_server_stop(server);
