@@ -21,7 +21,10 @@ size_t printable_bytes(const char *text)
     }
     bool shortest = more == 1 || code >= (more == 2 ? 0x800u : 0x10000u);
     bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    return shortest && !surrogate && code >= 0xa0 && code <= 0x10ffff ? more + 1 : 0;
+    /* Those that turn the direction of what follows, and those that nobody sees. */
+    bool directs = (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+                   (code >= 0x2060 && code <= 0x206f) || code == 0xfeff;
+    return shortest && !surrogate && !directs && code >= 0xa0 && code <= 0x10ffff ? more + 1 : 0;
 }
 
 void printable_replace(char *text)

@@ -211,9 +211,10 @@ static bool is_limited_sharer(struct scheduler_client *client)
 /* While the limits of all clients that an account's request could pay for hold them back, no more
  * than a lease of it is kept, as in a pause nothing is. Otherwise it would save up what nobody can
  * use, and with that go before all others later: a client with a request of 10 % had 7 %. */
-static void trim_unusable(const struct plan *plan, const struct scheduler_lease_group *lease_group,
-                          uint64_t now)
+static void trim_unusable(const struct scheduler *scheduler,
+                          const struct scheduler_lease_group *lease_group, uint64_t now)
 {
+    const struct plan *plan = &scheduler->plan;
     const int64_t most = (int64_t)(plan->lease_ns * PLAN_WHOLE);
     struct scheduler_client *client;
     bool limited = false;
@@ -223,8 +224,9 @@ static void trim_unusable(const struct plan *plan, const struct scheduler_lease_
     }
     if (!limited)
         return;
-    LIST_FOR_EACH (client, &lease_group->wants, wants_link)
-        if (account_claim(client) == &client->accounts.of[0]->request) {
+    /* Clients of the account may wait in other lease groups, too. */
+    LIST_FOR_EACH (client, &scheduler->clients, link)
+        if (client->wants && account_claim(client) == &client->accounts.of[0]->request) {
             policy_settle(plan, client, now);
             client->accounts.of[0]->is_usable |= cap_leaves(plan, &client->cap, now) > 0;
         }
@@ -265,7 +267,7 @@ void policy_claims(const struct scheduler *scheduler,
     *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
     struct scheduler_client *client;
     trim_limits(scheduler, lease_group, now);
-    trim_unusable(plan, lease_group, now);
+    trim_unusable(scheduler, lease_group, now);
     LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
         policy_settle(plan, client, now);
         const struct claim *claim = account_claim(client);

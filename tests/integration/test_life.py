@@ -40,6 +40,9 @@ class Life(unittest.TestCase):
     def test_handlers_and_destructors_call_after_exit(self):
         self.run_everywhere("exit", "freed\nunregistered\n")
 
+    def test_work_that_does_not_end_keeps_no_process_from_ending(self):
+        self.run_everywhere("endless", "unregistered\n")
+
     def test_a_library_is_unloaded_beside_launches_with_its_work_in_flight(self):
         self.run_everywhere("unload")
 

@@ -169,7 +169,7 @@ static cuda_result find_device(const gpushare_connection *connection, cuda_devic
 {
     const struct driver_device *found = driver_device_of(connection);
     if (!found)
-        return CUDA_ERR_CONTEXT_IS_DESTROYED;
+        return driver_device_count() < 0 ? CUDA_ERR_NOT_INITIALIZED : CUDA_ERR_CONTEXT_IS_DESTROYED;
     *device = found->ordinal;
     return CUDA_OK;
 }

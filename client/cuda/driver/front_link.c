@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The front's operations of links. A link's image is its PTX, a cubin or a fatbin itself: the
  * server keeps the code that it has compiled, so a module of it is loaded without a compiler. */
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,12 +27,25 @@ static cuda_result try_image(cuda_device ordinal, const void *image, size_t byte
     return driver_result(module_unload(module));
 }
 
+/* Whether the tables of a cubin, which its size is read from, lie within the bytes. */
+static bool has_tables(const void *image, size_t bytes)
+{
+    Elf64_Ehdr head;
+    if (bytes < SELFMAG || memcmp(image, ELFMAG, SELFMAG))
+        return bytes >= 16 || memchr(image, 0, bytes); /* a fatbin's header, or text */
+    if (bytes < sizeof head)
+        return false;
+    memcpy(&head, image, sizeof head);
+    return head.e_shentsize == sizeof(Elf64_Shdr) && head.e_shoff <= bytes &&
+           (size_t)head.e_shnum * head.e_shentsize <= bytes - head.e_shoff;
+}
+
 /* The program's image may be longer than it says, and no shorter. */
 cuda_result front_link_make(cuda_device device, const void *image, size_t bytes, char **made,
                             size_t *made_bytes, struct error *why)
 {
     const void *measured = image;
-    size_t size = driver_image_measure(&measured);
+    size_t size = has_tables(image, bytes) ? driver_image_measure(&measured) : 0;
     if (!size || size > bytes)
         return error_set(why, CUDA_ERR_INVALID_IMAGE, MESSAGE_TEXT(image_kind));
     cuda_result result = try_image(device, measured, size);

@@ -168,6 +168,16 @@ void registry_variable_add(struct registry_image *image, const void *host, const
     pthread_mutex_unlock(&lock);
 }
 
+/* The program ends, and its images with it: a kernel that does not end must not keep it. nvcc's
+ * handler that unregisters an image was registered with the image, and so comes after this one,
+ * which is registered when an image is loaded first. */
+static atomic_bool exiting;
+
+static void begin_exit(void)
+{
+    atomic_store(&exiting, true);
+}
+
 /* A library may be unloaded while kernels of it run. Not every driver waits for them by itself
  * before it takes their variables away. */
 static void unload(struct load *loads)
@@ -181,7 +191,7 @@ static void unload(struct load *loads)
         struct load *load = loads;
 
         loads = load->next;
-        if (DRIVER(cuCtxSetCurrent, load->context) == CUDART_OK) {
+        if (!atomic_load(&exiting) && DRIVER(cuCtxSetCurrent, load->context) == CUDART_OK) {
             (void)DRIVER(cuCtxSynchronize);
             (void)DRIVER(cuModuleUnload, load->module);
         }
@@ -354,6 +364,8 @@ static cudart_error load_image(struct registry_image *image, cuda_context contex
         free(load);
         return error;
     }
+    if (!image->loads)
+        (void)atexit(begin_exit);
     *load = (struct load){context, *module, image->loads};
     image->loads = load;
     return CUDART_OK;

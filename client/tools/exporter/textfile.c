@@ -29,7 +29,7 @@ static int write_all(int fd, const char *text, size_t length)
  * file: others may write to the folder too. */
 static int write_new(const char *path, const char *text, size_t length)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
     if (fd < 0)
         return -errno;
     int result = fchmod(fd, 0644) < 0 ? -errno : write_all(fd, text, length);

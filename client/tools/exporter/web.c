@@ -17,6 +17,8 @@
 
 /* Prometheus keeps one connection. More is somebody's mistake, or worse. */
 #define CONNECTIONS_MAX 32u
+/* A scraper has one or two. */
+#define CONNECTIONS_OF_ONE_MAX 8u
 /* A peer that sends its request slower, or takes no answer, is dropped. */
 #define SILENCE_SECONDS 10u
 
@@ -127,9 +129,9 @@ static struct MHD_Daemon *start(struct web *web, const struct addrinfo *at)
         flags |= MHD_USE_IPv6;
     return MHD_start_daemon(flags, 0, NULL, NULL, serve, web, MHD_OPTION_EXTERNAL_LOGGER,
                             log_library, NULL, MHD_OPTION_SOCK_ADDR, at->ai_addr,
-                            MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_CONNECTION_LIMIT,
-                            CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_SECONDS,
-                            MHD_OPTION_END);
+                            MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+                            MHD_OPTION_PER_IP_CONNECTION_LIMIT, CONNECTIONS_OF_ONE_MAX,
+                            MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_SECONDS, MHD_OPTION_END);
 }
 
 static void say_ready(const struct web *web, const char *address)

@@ -112,7 +112,10 @@ static struct history_user *row_of(struct history *history, uint32_t device, uin
 void history_leave(struct history *history, uint32_t device, uint32_t uid,
                    const struct history_use *use)
 {
-    struct history_user *row = row_of(history, device, uid);
+    static const struct history_use nothing;
+    /* Attempts to attach leave no rows, of which there are so many. */
+    struct history_user *row =
+        memcmp(use, &nothing, sizeof nothing) ? row_of(history, device, uid) : NULL;
     if (row)
         history_use_add(&row->left, use);
 }

@@ -72,7 +72,7 @@ struct admin_peer {
     char *output;    /* the answer that is being written; or NULL */
     uv_buf_t answer; /* what is left of it to write */
     bool held;       /* it waits (admin->holds) */
-    char *input;  /* ADMIN_LINE_MAX bytes */
+    char *input;     /* ADMIN_LINE_MAX bytes */
     size_t used;
     uid_t uid;
     pid_t pid;

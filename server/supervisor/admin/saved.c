@@ -111,8 +111,11 @@ int admin_saved_drained(struct supervisor *supervisor, uint32_t gpu, bool draine
     struct saved *saved = supervisor_saved(supervisor);
     char uuid[SAVED_NAME];
     view_device_uuid(supervisor, gpu, uuid);
-    if (!drained)
-        return saved_take(saved, SAVED_DRAINED, uuid, "by", NULL);
+    if (!drained) {
+        /* Also where an earlier attempt could not be written. */
+        bool had = saved_take(saved, SAVED_DRAINED, uuid, "by", NULL);
+        return had || saved_written(saved, SAVED_DRAINED, uuid) != NULL;
+    }
     json_t *values = json_pack("{s:s}", "by", by);
     int result = values ? saved_put(saved, SAVED_DRAINED, uuid, values) : -ENOMEM;
     json_decref(values);

@@ -247,6 +247,8 @@ void session_unpark(struct session *session)
         (device->watchdog.silent || !attaching_opens(session->server, device)))
         return;
     session->parked.present = false;
+    if (drained || device->state != DEVICE_READY)
+        session->room_until = 0; /* another attempt has its own time */
     if (drained) {
         refuse_drained(session, serial, device);
     } else if (device->state != DEVICE_READY) {

@@ -5,7 +5,7 @@
  * that exit, libraries that come and go, the end of the process. It exits with 0 if all went as
  * with CUDA's libraries; otherwise it names the first call that did not.
  *
- *   life both|context|fork|threads|exit|unload|unload-all FOLDER
+ *   life both|context|fork|threads|exit|endless|unload|unload-all FOLDER
  *
  * FOLDER has libplugin_12.so and libplugin_13.so.
  */
@@ -98,13 +98,10 @@ int main(int count, char **words)
         const char *name;
         void (*run)(const char *folder);
     } modes[] = {
-        {"both", life_both},
-        {"context", life_context},
-        {"fork", life_fork},
-        {"threads", life_threads},
-        {"exit", life_exit},
-        {"unload", life_unload},
-        {"unload-all", life_unload_all},
+        {"both", life_both},     {"context", life_context},
+        {"fork", life_fork},     {"threads", life_threads},
+        {"exit", life_exit},     {"endless", life_endless},
+        {"unload", life_unload}, {"unload-all", life_unload_all},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count == 3 && !strcmp(words[1], modes[i].name)) {

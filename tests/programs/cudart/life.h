@@ -37,6 +37,7 @@
     X(cudaMalloc)                                                                                  \
     X(cudaFree)                                                                                    \
     X(cudaMemcpy)                                                                                  \
+    X(cudaLaunchHostFunc)                                                                          \
     X(cudaLaunchKernel)                                                                            \
     X(cudaStreamCreate)                                                                            \
     X(cudaStreamDestroy)                                                                           \
@@ -98,6 +99,7 @@ void life_context(const char *folder);
 void life_fork(const char *folder);
 void life_threads(const char *folder);
 void life_exit(const char *folder);
+void life_endless(const char *folder);
 void life_unload(const char *folder);
 void life_unload_all(const char *folder);
 

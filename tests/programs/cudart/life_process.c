@@ -122,6 +122,32 @@ void life_exit(const char *folder)
         pause();
 }
 
+static void never_end(void *unused)
+{
+    (void)unused;
+    for (;;)
+        pause();
+}
+
+/* As nvcc has it: registered before anything is loaded. */
+static void unregister_at_exit(void)
+{
+    exit_runtime.__cudaUnregisterFatBinary(exit_runtime.image);
+    printf("unregistered\n");
+}
+
+/* Work that does not end keeps no process from ending. */
+void life_endless(const char *folder)
+{
+    (void)folder;
+    life_runtime_open(&exit_runtime, 13);
+    CHECK(atexit(unregister_at_exit) == 0);
+    life_sum_make(&exit_runtime, &exit_sum);
+    OK(life_sum_add(&exit_runtime, &exit_sum, NULL));
+    OK(exit_runtime.cudaLaunchHostFunc(NULL, never_end, NULL));
+    exit(0);
+}
+
 /* ---- libraries that come and go ---- */
 
 /* Has the plugin add 1 to each element by a kernel of its own, and unloads it at once. */

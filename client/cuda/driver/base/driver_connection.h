@@ -32,8 +32,8 @@ static inline cuda_result driver_connection_check(gpushare_connection *connectio
     if (driver_host_fn_is_caller())
         return CUDA_ERR_NOT_PERMITTED;
     const struct driver_device *device = driver_device_of(connection);
-    if (!device)
-        return CUDA_ERR_CONTEXT_IS_DESTROYED;
+    if (!device) /* none is known in a forked child */
+        return driver_device_count() < 0 ? CUDA_ERR_NOT_INITIALIZED : CUDA_ERR_CONTEXT_IS_DESTROYED;
     int lost = atomic_load_explicit(&device->lost, memory_order_relaxed);
     return lost ? (cuda_result)lost : driver_result(connection_check(connection));
 }

@@ -413,7 +413,7 @@ static bool memory_comes(struct session *session)
 {
     const struct quota *all = session->quotas[RESOURCE_MEMORY].parent;
     uint64_t request = session->grant.allowance.of[RESOURCE_MEMORY].request;
-    return request && all && request <= all->limit &&
+    return request && all && request <= all->limit && request > quota_left(all) &&
            session_memory_await_others(session, all, request, &session->room_until);
 }
 
