@@ -41,7 +41,7 @@ struct write {
 
 /* ---- reading ---- */
 
-/* Whoever may write the file decides about every user's limits. */
+/* A user who may write the file decides about every user's limits. */
 static uint32_t check_owner(const struct saved *saved, int fd, struct error *why)
 {
     struct stat file;

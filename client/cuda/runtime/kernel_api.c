@@ -298,7 +298,7 @@ cudart_error cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void
 /* ---- handles of kernels, and libraries that the program loads ---- */
 
 /* The driver takes a kernel where it takes a function, and so does the runtime where it takes the
- * address of a stub. */
+ * address of the kernel's host function. */
 cudart_error cudaGetKernel(cuda_kernel *kernel, const void *host)
 {
     struct registry_function *found = registry_function_find(host);

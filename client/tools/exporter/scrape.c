@@ -12,7 +12,7 @@
 #include "common/messages.h"
 #include "common/units.h"
 
-/* Whoever may connect here can ask as often as it likes; the server is not to feel that. */
+/* A scraper can ask as often as it likes. The server is asked once in this time. */
 #define FRESH_NS UNITS_SECOND
 /* Prometheus waits for 10 s, unless it is told otherwise. The server waits for its workers for a
  * second (ADMIN_USAGE_MS). */

@@ -17,15 +17,6 @@ void history_close(struct history *history)
     memset(history, 0, sizeof *history);
 }
 
-uint32_t history_bucket(uint64_t ns)
-{
-    uint64_t us = ns / 1000;
-    if (us < 2)
-        return 0;
-    uint32_t log = 63 - (uint32_t)__builtin_clzll(us);
-    return min(log, (uint32_t)HISTORY_BUCKETS - 1);
-}
-
 /* ---- users ---- */
 
 void history_use_read(struct history_use *use, const struct proto_worker_usage *usage)
@@ -54,7 +45,7 @@ void history_use_add(struct history_use *sum, const struct history_use *use)
     sum->charged_ns += use->charged_ns;
     for (uint32_t i = 0; i < PROTO_HOLD_COUNT; i++)
         sum->throttled_ns[i] += use->throttled_ns[i];
-    for (uint32_t i = 0; i < HISTORY_BUCKETS; i++) {
+    for (uint32_t i = 0; i < LATENCY_BUCKETS; i++) {
         sum->waits[i] += use->waits[i];
         sum->latencies[i] += use->latencies[i];
     }
@@ -196,7 +187,7 @@ void history_recover(struct history *history, uint32_t device, uint64_t lost_at,
         return;
     row->recovered_from = lost_at;
     row->recovery_ns += ready_at - lost_at;
-    row->recoveries[history_bucket(ready_at - lost_at)]++;
+    row->recoveries[latency_bucket(ready_at - lost_at)]++;
 }
 
 void history_windows(struct history *history, uint32_t device, uint32_t worker,

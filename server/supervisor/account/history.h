@@ -15,11 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/latency.h"
 #include "protocol.h"
 #include "server/supervisor/settings.h"
 
 enum {
-    HISTORY_BUCKETS = sizeof(((struct proto_worker_usage *)0)->waits) / sizeof(uint64_t),
     HISTORY_USERS_MAX = 1024,  /* rows: a user has one for each device */
     HISTORY_FAULTS_MAX = 1024, /* rows with an author */
 };
@@ -33,8 +33,8 @@ struct history_use {
     uint64_t launches, copies, copied_bytes;
     uint64_t gpu_ns, charged_ns;
     uint64_t throttled_ns[PROTO_HOLD_COUNT];
-    uint64_t waits[HISTORY_BUCKETS];     /* commands, by their time in the ring */
-    uint64_t latencies[HISTORY_BUCKETS]; /* measured batches, by their time at the driver */
+    uint64_t waits[LATENCY_BUCKETS];     /* commands, by their time in the ring */
+    uint64_t latencies[LATENCY_BUCKETS]; /* measured batches, by their time at the driver */
 };
 
 struct history_user {
@@ -59,7 +59,7 @@ struct history_device {
     bool overran;                   /* the next loss was counted already, with its author */
     uint64_t recovered_from;        /* the loss whose recovery was counted last */
     uint64_t recovery_ns;           /* all recoveries together */
-    uint64_t recoveries[HISTORY_BUCKETS];
+    uint64_t recoveries[LATENCY_BUCKETS];
 };
 
 /* All zero at first. */
@@ -74,8 +74,9 @@ struct history {
 
 void history_close(struct history *history);
 
-/* The bucket of a duration. */
-uint32_t history_bucket(uint64_t ns);
+_Static_assert(sizeof(((struct proto_worker_usage *)0)->waits) ==
+                   LATENCY_BUCKETS * sizeof(uint64_t),
+               "");
 
 /* Reads the answer of a worker about a client. */
 void history_use_read(struct history_use *use, const struct proto_worker_usage *usage);

@@ -13,10 +13,10 @@ static json_t *uid_json(uint32_t uid)
     return uid == HISTORY_NOBODY ? json_null() : json_integer(uid);
 }
 
-static json_t *buckets_json(const uint64_t counts[HISTORY_BUCKETS])
+static json_t *buckets_json(const uint64_t counts[LATENCY_BUCKETS])
 {
     json_t *buckets = json_array();
-    for (uint32_t i = 0; buckets && i < HISTORY_BUCKETS; i++)
+    for (uint32_t i = 0; buckets && i < LATENCY_BUCKETS; i++)
         if (json_array_append_new(buckets, admin_json_amount(counts[i])) < 0) {
             json_decref(buckets);
             return NULL;

@@ -8,15 +8,6 @@
 
 #include "common/util.h"
 
-uint32_t queue_latency_bucket(uint64_t nanoseconds)
-{
-    uint64_t us = nanoseconds / 1000;
-    if (us < 2)
-        return 0;
-    uint32_t log = 63 - (uint32_t)__builtin_clzll(us);
-    return min(log, (uint32_t)QUEUE_LATENCY_BUCKETS - 1);
-}
-
 /* Values wrap at 32 bits. The difference has the right sign, since a ring is far shorter than half
  * of that range. */
 static bool is_behind(uint32_t value, uint32_t mark)
@@ -76,7 +67,7 @@ static uint64_t time_since(uint64_t since, uint64_t now)
     return saturating_sub(now, since);
 }
 
-void queue_latency_served_late(struct queue_latency *latency, uint64_t waits[QUEUE_LATENCY_BUCKETS],
+void queue_latency_served_late(struct queue_latency *latency, uint64_t waits[LATENCY_BUCKETS],
                                uint32_t from, uint32_t count, uint64_t now)
 {
     uint32_t end = from + count;
@@ -84,18 +75,18 @@ void queue_latency_served_late(struct queue_latency *latency, uint64_t waits[QUE
     latency->looked = last;
     /* At least one command was in the ring when its doorbell was found rung. */
     if (!latency->count) {
-        waits[queue_latency_bucket(time_since(last, now))]++;
+        waits[latency_bucket(time_since(last, now))]++;
         from++;
     }
     while (latency->count && from != end) {
         uint32_t upto = is_behind(end, latency->value[0]) ? latency->value[0] : end;
         if (is_behind(upto, from)) {
-            waits[queue_latency_bucket(time_since(latency->seen[0], now))] += upto - from;
+            waits[latency_bucket(time_since(latency->seen[0], now))] += upto - from;
             from = upto;
         }
         if (is_behind(latency->value[0], from))
             return;
         drop_mark(latency, 0);
     }
-    waits[queue_latency_bucket(time_since(last, now) / 2)] += end - from;
+    waits[latency_bucket(time_since(last, now) / 2)] += end - from;
 }

@@ -25,7 +25,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { QUEUE_LATENCY_MARKS = 8, QUEUE_LATENCY_BUCKETS = 32 };
+#include "common/latency.h"
+
+enum { QUEUE_LATENCY_MARKS = 8 };
 
 /* The marks of one ring; zeroed at first. */
 struct queue_latency {
@@ -59,13 +61,13 @@ static inline bool queue_latency_looked_before(const struct queue_latency *laten
 }
 
 /* queue_latency_served for a ring in which an earlier visit left commands. count is at least 1. */
-void queue_latency_served_late(struct queue_latency *latency, uint64_t waits[QUEUE_LATENCY_BUCKETS],
+void queue_latency_served_late(struct queue_latency *latency, uint64_t waits[LATENCY_BUCKETS],
                                uint32_t from, uint32_t count, uint64_t now);
 
 /* The submitter handed `count` commands behind the value `from` to the device. waits counts them,
- * by queue_latency_bucket of their wait. */
+ * by latency_bucket of their wait. */
 static inline void queue_latency_served(struct queue_latency *latency,
-                                        uint64_t waits[QUEUE_LATENCY_BUCKETS], uint32_t from,
+                                        uint64_t waits[LATENCY_BUCKETS], uint32_t from,
                                         uint32_t count, uint32_t visit, uint64_t now)
 {
     if (!latency->count && (!latency->rung || latency->visit == visit)) {
@@ -86,8 +88,5 @@ static inline void queue_latency_restart(struct queue_latency *latency, uint32_t
     latency->rung = now;
     latency->visit = visit;
 }
-
-/* The index in waits for a wait of this length: the logarithm of its microseconds to base 2. */
-uint32_t queue_latency_bucket(uint64_t nanoseconds);
 
 #endif

@@ -76,7 +76,7 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
     used->gpu_nanoseconds =
         atomic_load_explicit(&client->usage.gpu_nanoseconds, memory_order_relaxed);
     memcpy(used->waits, client->usage.waits, sizeof used->waits);
-    for (uint32_t i = 0; i < QUEUE_LATENCY_BUCKETS; i++)
+    for (uint32_t i = 0; i < LATENCY_BUCKETS; i++)
         used->latencies[i] =
             atomic_load_explicit(&client->usage.latencies[i], memory_order_relaxed);
     used->in_flight = client_in_flight(client);

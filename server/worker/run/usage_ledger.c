@@ -21,7 +21,7 @@ struct client_row {
     uint64_t accounts[PROTO_CLIENT_ACCOUNTS];
     struct carry_client carry;
     uint64_t launches, copies, copied_bytes, gpu_nanoseconds;
-    uint64_t waits[QUEUE_LATENCY_BUCKETS], latencies[QUEUE_LATENCY_BUCKETS];
+    uint64_t waits[LATENCY_BUCKETS], latencies[LATENCY_BUCKETS];
     uint64_t held_ns; /* because no multiprocessor was free */
 };
 
@@ -264,7 +264,7 @@ static void read_counts(struct client *client, struct client_row *row)
     row->gpu_nanoseconds =
         atomic_load_explicit(&client->usage.gpu_nanoseconds, memory_order_relaxed);
     memcpy(row->waits, client->usage.waits, sizeof row->waits);
-    for (uint32_t i = 0; i < QUEUE_LATENCY_BUCKETS; i++)
+    for (uint32_t i = 0; i < LATENCY_BUCKETS; i++)
         row->latencies[i] = atomic_load_explicit(&client->usage.latencies[i], memory_order_relaxed);
 }
 
@@ -358,7 +358,7 @@ static void give_counts(struct client *client, const struct client_row *row)
     atomic_store_explicit(&client->usage.gpu_nanoseconds, row->gpu_nanoseconds,
                           memory_order_relaxed);
     memcpy(client->usage.waits, row->waits, sizeof row->waits);
-    for (uint32_t i = 0; i < QUEUE_LATENCY_BUCKETS; i++)
+    for (uint32_t i = 0; i < LATENCY_BUCKETS; i++)
         atomic_store_explicit(&client->usage.latencies[i], row->latencies[i], memory_order_relaxed);
     pthread_mutex_unlock(&client->lock);
     client->held_before_ns = row->held_ns;

@@ -203,7 +203,7 @@ static void lay_clock(struct meter_clock *clock, const struct meter_span *span)
 static void count_latency(const struct meter_clock *clock, const struct meter_span *span)
 {
     double took = span->to + max(clock->ahead, clock->ahead_before) - (double)span->begun;
-    uint32_t bucket = queue_latency_bucket(took > 0 ? (uint64_t)took : 0);
+    uint32_t bucket = latency_bucket(took > 0 ? (uint64_t)took : 0);
     /* Relaxed: a sum that is only read for display. */
     atomic_fetch_add_explicit(&span->stream->client->usage.latencies[bucket], 1,
                               memory_order_relaxed);

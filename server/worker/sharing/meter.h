@@ -58,12 +58,12 @@ struct meter_client {
     uint64_t copies;
     uint64_t copied_bytes;
     _Atomic uint64_t gpu_nanoseconds; /* meter_collect counts them; readable without a lock */
-    uint64_t waits[QUEUE_LATENCY_BUCKETS];
+    uint64_t waits[LATENCY_BUCKETS];
     uint32_t spans; /* that the client has; under meter->lock */
     uint32_t turns; /* of its batches with a span, for the choice of those that are timed */
     /* Batches by their time at the driver; meter_collect counts them; readable without a lock. The
      * last member: another thread writes it than those above. */
-    _Atomic uint64_t latencies[QUEUE_LATENCY_BUCKETS];
+    _Atomic uint64_t latencies[LATENCY_BUCKETS];
 };
 
 struct meter_span {

@@ -13,14 +13,7 @@
 
 #include "client/cuda/runtime/runtime_exports.h"
 #include "common/cuda/front/driver_exports.h"
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);              \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "tests/support/demand.h"
 
 #define EXPECT(expected, call)                                                                     \
     do {                                                                                           \

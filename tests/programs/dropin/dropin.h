@@ -9,19 +9,12 @@
 #include <stdlib.h>
 
 #include "common/cuda/front/driver_exports.h"
+#include "tests/support/demand.h"
 
 /* The text of kernels.ptx. */
 extern const char dropin_kernels[];
 
 enum { WORDS = 64, BYTES = WORDS * 4 };
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);              \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 #define EXPECT(expected, call)                                                                     \
     do {                                                                                           \

@@ -46,6 +46,11 @@ static void what_is_no_utf8_is_replaced(void **state)
         {"\xc0\xaf\xe0\x9f\xbf\xf0\x8f\xbf\xbf", "?????????"}, /* longer than need be */
         {"\xed\xa0\x80\xed\xbf\xbf", "??????"},                /* surrogates */
         {"\xed\x9f\xbf\xee\x80\x80", NULL},                    /* those beside them */
+        {"a\xe2\x80\xae"
+         "b",
+         "a???b"},                                             /* writes from right to left */
+        {"\xe2\x81\xa6\xe2\x80\x8b\xef\xbb\xbf", "?????????"}, /* isolates, and is not seen */
+        {"\xe2\x80\x90\xe2\x80\xa7\xe2\x80\xaf", NULL},        /* those beside them */
         {"\xf4\x8f\xbf\xbf", NULL},                            /* the last */
         {"\xf4\x90\x80\x80\xf5\xff\xfe", "???????"},           /* beyond it */
     };

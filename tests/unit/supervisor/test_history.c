@@ -126,7 +126,7 @@ static void each_recovery_counts_once(void **state)
     history_recover(&history, 1, 100 * MS, 150 * MS);
     history_recover(&history, 1, 100 * MS, 900 * MS); /* the worker answers again */
     assert_int_equal(history.devices[1].recovery_ns, 50 * MS);
-    assert_int_equal(history.devices[1].recoveries[history_bucket(50 * MS)], 1);
+    assert_int_equal(history.devices[1].recoveries[latency_bucket(50 * MS)], 1);
 }
 
 static void windows_of_the_next_worker_are_added(void **state)
@@ -147,11 +147,11 @@ static void windows_of_the_next_worker_are_added(void **state)
 static void buckets_are_powers_of_two_of_microseconds(void **state)
 {
     (void)state;
-    assert_int_equal(history_bucket(0), 0);
-    assert_int_equal(history_bucket(1999), 0);
-    assert_int_equal(history_bucket(2000), 1);
-    assert_int_equal(history_bucket(1024 * 1000), 10);
-    assert_int_equal(history_bucket(UINT64_MAX), HISTORY_BUCKETS - 1);
+    assert_int_equal(latency_bucket(0), 0);
+    assert_int_equal(latency_bucket(1999), 0);
+    assert_int_equal(latency_bucket(2000), 1);
+    assert_int_equal(latency_bucket(1024 * 1000), 10);
+    assert_int_equal(latency_bucket(UINT64_MAX), LATENCY_BUCKETS - 1);
 }
 
 int main(void)

@@ -370,7 +370,7 @@ static void a_client_that_leaves_is_forgotten(void **state)
 
 static uint64_t timed_as(const struct actor *actor, uint64_t ms)
 {
-    return actor->client.usage.latencies[queue_latency_bucket(ms * MS)];
+    return actor->client.usage.latencies[latency_bucket(ms * MS)];
 }
 
 /* Both are handed over at once, and the first one begins at once. */
@@ -400,7 +400,7 @@ static void one_of_sixteen_batches_of_a_client_is_timed(void **state)
         end_at(&a, 0, 10 * i + 4);
         meter_collect(&meter);
     }
-    for (uint32_t i = 0; i < QUEUE_LATENCY_BUCKETS; i++)
+    for (uint32_t i = 0; i < LATENCY_BUCKETS; i++)
         timed += a.client.usage.latencies[i];
     assert_int_equal(timed, 3);
 }

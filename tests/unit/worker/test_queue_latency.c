@@ -11,10 +11,10 @@
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 
-static uint64_t sum(const uint64_t waits[QUEUE_LATENCY_BUCKETS])
+static uint64_t sum(const uint64_t waits[LATENCY_BUCKETS])
 {
     uint64_t all = 0;
-    for (uint32_t i = 0; i < QUEUE_LATENCY_BUCKETS; i++)
+    for (uint32_t i = 0; i < LATENCY_BUCKETS; i++)
         all += waits[i];
     return all;
 }
@@ -22,22 +22,22 @@ static uint64_t sum(const uint64_t waits[QUEUE_LATENCY_BUCKETS])
 static void buckets_are_powers_of_two_of_microseconds(void **state)
 {
     (void)state;
-    assert_int_equal(queue_latency_bucket(0), 0);
-    assert_int_equal(queue_latency_bucket(1999), 0);
-    assert_int_equal(queue_latency_bucket(2 * US), 1);
-    assert_int_equal(queue_latency_bucket(4 * US - 1), 1);
-    assert_int_equal(queue_latency_bucket(4 * US), 2);
-    assert_int_equal(queue_latency_bucket(1024 * US), 10);
-    assert_int_equal(queue_latency_bucket((US << 31) - 1), 30);
-    assert_int_equal(queue_latency_bucket(US << 31), 31);
-    assert_int_equal(queue_latency_bucket(UINT64_MAX), 31);
+    assert_int_equal(latency_bucket(0), 0);
+    assert_int_equal(latency_bucket(1999), 0);
+    assert_int_equal(latency_bucket(2 * US), 1);
+    assert_int_equal(latency_bucket(4 * US - 1), 1);
+    assert_int_equal(latency_bucket(4 * US), 2);
+    assert_int_equal(latency_bucket(1024 * US), 10);
+    assert_int_equal(latency_bucket((US << 31) - 1), 30);
+    assert_int_equal(latency_bucket(US << 31), 31);
+    assert_int_equal(latency_bucket(UINT64_MAX), 31);
 }
 
 static void a_command_served_when_found_has_no_latency(void **state)
 {
     (void)state;
     struct queue_latency latency = {0};
-    uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
+    uint64_t waits[LATENCY_BUCKETS] = {0};
     queue_latency_rung(&latency, 7, 10 * MS);
     queue_latency_served(&latency, waits, 100, 5, 7,
                          90 * MS); /* the clock may be late: it was one visit */
@@ -52,16 +52,16 @@ static void a_command_left_behind_waits_from_then(void **state)
 {
     (void)state;
     struct queue_latency latency = {0};
-    uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
+    uint64_t waits[LATENCY_BUCKETS] = {0};
     uint32_t base = UINT32_MAX - 4; /* values run over */
     queue_latency_rung(&latency, 1, 1 * MS);
     queue_latency_left(&latency, base + 10, 2 * MS);
     queue_latency_left(&latency, base + 10, 3 * MS); /* nothing new */
     queue_latency_left(&latency, base + 12, 4 * MS);
     queue_latency_served(&latency, waits, base, 4, 2, 6 * MS);
-    assert_int_equal(waits[queue_latency_bucket(5 * MS)], 4); /* since it rang */
+    assert_int_equal(waits[latency_bucket(5 * MS)], 4); /* since it rang */
     queue_latency_served(&latency, waits, base + 4, 8, 3, 70 * MS);
-    assert_int_equal(waits[queue_latency_bucket(69 * MS)], 6 + 2);
+    assert_int_equal(waits[latency_bucket(69 * MS)], 6 + 2);
     assert_int_equal(sum(waits), 12);
     queue_latency_served(&latency, waits, base + 12, 1, 4, 80 * MS);
     assert_int_equal(waits[0], 1);
@@ -71,12 +71,12 @@ static void a_ring_not_visited_waits_from_its_doorbell(void **state)
 {
     (void)state;
     struct queue_latency latency = {0};
-    uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
+    uint64_t waits[LATENCY_BUCKETS] = {0};
     queue_latency_rung(&latency, 1, 1 * MS);
     queue_latency_rung(&latency, 2, 30 * MS);
     queue_latency_served(&latency, waits, 0, 3, 3, 65 * MS);
-    assert_int_equal(waits[queue_latency_bucket(64 * MS)], 1);
-    assert_int_equal(waits[queue_latency_bucket(32 * MS)], 2);
+    assert_int_equal(waits[latency_bucket(64 * MS)], 1);
+    assert_int_equal(waits[latency_bucket(32 * MS)], 2);
     queue_latency_rung(&latency, 4, 70 * MS);
     queue_latency_restart(&latency, 5, 90 * MS); /* another ring had held it */
     queue_latency_served(&latency, waits, 3, 2, 5, 99 * MS);
@@ -89,21 +89,21 @@ static void commands_pushed_while_nobody_looked_waited_half_that_time(void **sta
 {
     (void)state;
     struct queue_latency latency = {0};
-    uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
+    uint64_t waits[LATENCY_BUCKETS] = {0};
     queue_latency_rung(&latency, 1, 1 * MS);
     queue_latency_left(&latency, 10, 2 * MS);
     queue_latency_served(&latency, waits, 0, 10, 2, 42 * MS);
     queue_latency_left(&latency, 50, 42 * MS);
-    assert_int_equal(waits[queue_latency_bucket(41 * MS)], 10);
+    assert_int_equal(waits[latency_bucket(41 * MS)], 10);
     queue_latency_served(&latency, waits, 10, 40, 3, 43 * MS);
-    assert_int_equal(waits[queue_latency_bucket(21 * MS)], 40);
+    assert_int_equal(waits[latency_bucket(21 * MS)], 40);
     /* The ring was empty: of the next ones nothing is older than their doorbell. */
     queue_latency_rung(&latency, 4, 100 * MS);
     queue_latency_served(&latency, waits, 50, 5, 4, 100 * MS);
     queue_latency_left(&latency, 60, 100 * MS);
     queue_latency_served(&latency, waits, 55, 5, 5, 101 * MS);
     assert_int_equal(waits[0], 5);
-    assert_int_equal(waits[queue_latency_bucket(1 * MS)], 5);
+    assert_int_equal(waits[latency_bucket(1 * MS)], 5);
     assert_int_equal(sum(waits), 60);
 }
 
@@ -120,7 +120,7 @@ static int compare_rings(uint32_t visits, uint64_t longest, uint64_t *far, uint6
 {
     static uint64_t first_seen[1 << 16];
     struct queue_latency latency = {0};
-    uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0}, truth[QUEUE_LATENCY_BUCKETS] = {0};
+    uint64_t waits[LATENCY_BUCKETS] = {0}, truth[LATENCY_BUCKETS] = {0};
     uint32_t head = 0, tail = 0;
     uint64_t now = MS;
     for (uint32_t visit = 1; visit <= visits; visit++) {
@@ -138,14 +138,14 @@ static int compare_rings(uint32_t visits, uint64_t longest, uint64_t *far, uint6
         if (done)
             queue_latency_served(&latency, waits, head, done, visit, now);
         for (uint32_t i = 0; i < done; i++)
-            truth[queue_latency_bucket(now - first_seen[head++])]++;
+            truth[latency_bucket(now - first_seen[head++])]++;
         if (head != tail)
             queue_latency_left(&latency, tail, now);
     }
     assert_int_equal(sum(waits), head);
     /* How many would have to move to another bucket, and how far. */
     int64_t carried = 0;
-    for (uint32_t i = 0; i < QUEUE_LATENCY_BUCKETS; i++) {
+    for (uint32_t i = 0; i < LATENCY_BUCKETS; i++) {
         carried += (int64_t)waits[i] - (int64_t)truth[i];
         *far += (uint64_t)(carried < 0 ? -carried : carried);
     }
@@ -214,7 +214,7 @@ static void commands_beyond_the_in_flight_limit_wait(void **state)
     assert_int_equal(sum(usage->waits), served + 700);
     /* All that was held back waited for so long; half is what the last ones are taken to. */
     uint64_t late = 0;
-    for (uint32_t i = queue_latency_bucket(least / 2); i < QUEUE_LATENCY_BUCKETS; i++)
+    for (uint32_t i = latency_bucket(least / 2); i < LATENCY_BUCKETS; i++)
         late += usage->waits[i];
     assert_true(late >= served + 700 - early - 10);
     peer_detach(peer);
