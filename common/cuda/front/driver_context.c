@@ -15,6 +15,8 @@ static unsigned retained[FRONT_DEVICES_MAX]; /* under it */
 
 static pthread_mutex_t created_lock = PTHREAD_MUTEX_INITIALIZER; /* for a moment only */
 static struct list created = LIST_INIT(created);
+/* Under it, too: never freed, so that a handle of theirs is recognised. */
+static struct list destroyed = LIST_INIT(destroyed);
 
 static struct cuda_context_object primaries[FRONT_DEVICES_MAX];
 static _Atomic unsigned long long last_id;
@@ -144,6 +146,7 @@ cuda_result driver_context_destroy(cuda_context context)
         return CUDA_ERR_CONTEXT_IS_DESTROYED;
     pthread_mutex_lock(&created_lock);
     list_remove(&context->link);
+    list_append(&destroyed, &context->link);
     pthread_mutex_unlock(&created_lock);
     if (driver_context_top() == context)
         stack.depth--;
