@@ -11,10 +11,8 @@
  * got is what the client's kernels had of the window, as the device counted it. e is two leases and
  * the mix's longest kernel. The scheduler's plan, credit and charges are not asked.
  *
- * d is what the kernels would have of a device of their own: their time, by their time and that of
- * the pauses between them, in the whole mix. Work that waits at its end counts as done there:
- * otherwise a client that nobody serves would be owed nothing. Where pauses are longer than usual
- * in a window, the client is owed as much as brings it as far.
+ * d is what the same program with the same draws has on a device of its own, over as many plans.
+ * Where pauses are longer than usual in a window, the client is owed as much as brings it as far.
  *
  * In half of the mixes clients come and go while others work; one that left is judged up to then.
  * In half of the mixes accounts have a request of more than their clients', or a limit, and clients
@@ -74,16 +72,17 @@ struct program {
     uint32_t number, request, limit, owner;
     uint64_t comes, delay;       /* when it comes; NEVER: it has. It gets work so much later */
     uint64_t came, leaves, left; /* NEVER: it stays, it is there */
-    double waiting;              /* work that nobody had done when it left */
     uint64_t wakes;              /* when it gets work; NEVER: it has some */
     uint32_t burst_most;
     uint64_t pause_least, pause_most;
     uint64_t random, ran_ns;
-    uint64_t paused_since; /* NEVER: it has work */
+    uint64_t first_random, kernel_seed; /* its draws again, for a run alone */
+    uint64_t shortest, longest;         /* kernels */
+    uint64_t paused_since;              /* NEVER: it has work */
     struct spans kernels, pauses;
 };
 
-static struct device device;
+static struct device device, lonely;
 static struct program programs[PROGRAMS];
 static struct {
     uint64_t seed, random;
@@ -172,9 +171,10 @@ static void come(struct program *program)
     struct error why = {0};
     struct scheduler_limits limits = {
         .request = program->request, .limit = program->limit, .duty = PLAN_WHOLE};
-    program->random = device_random(&mix.random);
+    program->random = program->first_random = device_random(&mix.random);
     device.account = device_account(&device, program->owner);
-    program->client = device_add(&device, &limits, NULL, 0, device_random(&mix.random), &why);
+    program->kernel_seed = device_random(&mix.random);
+    program->client = device_add(&device, &limits, NULL, 0, program->kernel_seed, &why);
     if (!program->client) {
         print_error("mix %" PRIu64 ": %s\n", mix.seed, why.text);
         abort();
@@ -184,6 +184,8 @@ static void come(struct program *program)
     uint64_t least = mix.plan / 400;
     program->client->longest = device_random_log(&mix.random, least, mix.kernel);
     program->client->shortest = one_in(2) ? program->client->longest : least;
+    program->longest = program->client->longest;
+    program->shortest = program->client->shortest;
     program->came = device.now;
     program->comes = NEVER;
     program->wakes = device.now + program->delay;
@@ -314,13 +316,6 @@ static void kernel_ended(struct device_client *client)
         begin_pause(program);
 }
 
-/* The work that the client has and nobody has done yet. */
-static double waiting(const struct device_client *client)
-{
-    return ((double)client->pending + (client->tail - client->head)) *
-           (double)(client->shortest + client->longest) / 2;
-}
-
 /* A kernel that runs ends with its client, and what it had counts. */
 static void leave(struct program *program)
 {
@@ -328,7 +323,6 @@ static void leave(struct program *program)
     if (program->paused_since != NEVER)
         note(&program->pauses, program->paused_since, device.now);
     note(&program->kernels, device.now - (had - program->ran_ns), device.now);
-    program->waiting = waiting(program->client);
     device_remove(&device, program->client);
     program->client = NULL;
     program->left = device.now;
@@ -414,12 +408,32 @@ static uint64_t longest_pause(const struct spans *pauses, uint64_t from, uint64_
     return longest;
 }
 
-static double part_alone(const struct program *program, uint64_t end)
+/* The same program with the same draws on a device that nobody else uses. */
+static double share_alone(const struct program *program)
 {
-    double kernels = (double)overlap(&program->kernels, program->came, end);
-    double pauses = (double)overlap(&program->pauses, program->came, end);
-    kernels += program->client ? waiting(program->client) : program->waiting;
-    return kernels + pauses > 0 ? kernels / (kernels + pauses) : 1;
+    struct scheduler_limits whole = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    struct scheduler_schedule settings = mix.settings;
+    struct error why = {0};
+    settings.mode = PROTO_MODE_FAIR;
+    device_open(&lonely, &settings);
+    struct device_client *client = device_add(&lonely, &whole, NULL, 0, program->kernel_seed, &why);
+    assert_non_null(client);
+    client->shortest = program->shortest;
+    client->longest = program->longest;
+    uint64_t random = program->first_random, wakes = lonely.now;
+    const uint64_t end = lonely.now + PLANS * mix.plan;
+    while (lonely.now < end) {
+        if (wakes <= lonely.now) {
+            uint64_t kernels = 1 + device_random(&random) % program->burst_most;
+            device_work(&lonely, client, program->pause_most ? kernels : UINT64_MAX);
+            wakes = NEVER;
+        }
+        if (device_step(&lonely, min(end, wakes)) && !client->pending &&
+            client->head == client->tail)
+            wakes =
+                lonely.now + device_random_log(&random, program->pause_least, program->pause_most);
+    }
+    return (double)device_had(&lonely, client) / (double)(PLANS * mix.plan);
 }
 
 static void judge(struct worst *worst, double excess_ns, double span, const char *text,
@@ -484,7 +498,7 @@ static void judge_program(const struct program *program, uint64_t end)
     if (program->comes != NEVER)
         return;
     end = min(end, program->left);
-    double whole = part_alone(program, end);
+    double whole = share_alone(program);
     for (uint64_t from = program->came; from + window <= end; from += mix.plan / WINDOW_STEPS) {
         judge_window(program, from, from + window, whole);
         left_windows += program->left != NEVER;
