@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * user_totals_points: two users, one with one client and one with eight, all of which always have
- * work. Nothing is asked for, so each user's account should have half of the device. The scenes are
- * the modes `fair` (lease 50 ms), `turns` (quantum 50 ms) and `concurrent`, each on a server of its
- * own.
+ * work. Where nothing is asked for, each user's account should have half of the device; where each
+ * account requests 50 %, too. The scenes are the modes `fair` (lease 50 ms), `turns` (quantum 50
+ * ms) and `concurrent`, and `fair` with both requests, each on a server of its own. Each client's
+ * kernels have a length of their own, drawn between 1 and 10 ms from the bench's seed.
  *
  * A launch has a block for each multiprocessor, and a block takes all of one, so in
  * `concurrent` too a user's part of the device is its part of the blocks' time. The row is the
@@ -20,28 +21,49 @@
 #include "tests/programs/bench/load.h"
 #include "tests/programs/bench/mixes.h"
 
-enum { MODES = 3, CLIENTS = 9, SMS = 16, KERNEL_NS = 5000000, ONE_UID = 61001, EIGHT_UID = 61002 };
+enum {
+    SCENES = 4,
+    CLIENTS = 9,
+    SMS = 16,
+    SHORTEST_NS = 1000000,
+    LONGEST_NS = 10000000,
+    ONE_UID = 61001,
+    EIGHT_UID = 61002
+};
+
+/* An account is there as long as one of its clients is. */
+static void request_half(int admin, uint32_t uid)
+{
+    json_decref(administer(
+        admin, "{\"request\":\"set\",\"user\":%u,\"total\":{\"time\":{\"request\":\"50%%\"}}}",
+        uid));
+}
 
 static void play(const struct server *server, struct mixes_scene *scene)
 {
-    static const struct administer_mode modes[MODES] = {
+    static const struct administer_mode modes[SCENES] = {
         {.mode = "fair", .lease = "50ms", .precision = "5%"},
         {.mode = "turns", .quantum = "50ms"},
         {.mode = "concurrent"},
+        {.mode = "fair", .lease = "50ms", .precision = "5%"},
     };
+    const bool requests = scene->number == SCENES - 1;
     struct load *loads[CLIENTS];
+    uint64_t state = scene->seed;
     int admin = administer_open(server);
     administer_mode(admin, &modes[scene->number]);
-    close(admin);
     for (int i = 0; i < CLIENTS; i++) {
         struct load_spec spec = {.name = i ? "one of eight" : "one",
-                                 .kernel_ns = KERNEL_NS,
+                                 .kernel_ns = bench_draw(&state, SHORTEST_NS, LONGEST_NS),
                                  .blocks = SMS,
                                  .whole_sm = true,
-                                 .most = 1 << 13,
+                                 .most = 1 << 14,
                                  .uid = i ? EIGHT_UID : ONE_UID};
         loads[i] = load_start(server, &spec);
+        if (requests && i < 2)
+            request_half(admin, spec.uid);
     }
+    close(admin);
     for (int i = 0; i < CLIENTS; i++)
         load_go(loads[i]);
     usleep(1000000);
@@ -59,13 +81,13 @@ static void play(const struct server *server, struct mixes_scene *scene)
     }
     scene->points = fabs(100 * one / all - 50);
     scene->windows = scene->compared = 1; /* all of the scene is one */
-    snprintf(scene->words, sizeof scene->words, "%s: the one client had %.2f %%",
-             modes[scene->number].mode, 100 * one / all);
+    snprintf(scene->words, sizeof scene->words, "%s%s: the one client had %.2f %%",
+             modes[scene->number].mode, requests ? ", requests of 50 %" : "", 100 * one / all);
 }
 
 void bench_user_totals(struct bench_result *result)
 {
     if (geteuid())
         bench_die("only root can have clients of two users");
-    mixes_run(result, play, MODES, MODES);
+    mixes_run(result, play, SCENES, SCENES);
 }
