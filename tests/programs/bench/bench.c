@@ -22,9 +22,13 @@ __asm__(".section .rodata\n.balign 16\n.globl bench_ptx\nbench_ptx:\n.incbin "
 
 bool bench_short;
 uint64_t bench_seed;
+int bench_scene = -1;
 
 uint64_t bench_draw(uint64_t *state, uint64_t from, uint64_t to)
 {
+    if (from > to)
+        bench_die("nothing lies between %llu and %llu", (unsigned long long)from,
+                  (unsigned long long)to);
     /* splitmix64 */
     uint64_t word = *state += UINT64_C(0x9e3779b97f4a7c15);
     word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);

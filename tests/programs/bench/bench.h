@@ -101,6 +101,9 @@ extern bool bench_short;
 /* Of the software GPU's choices, and of what rows draw. main sets it. */
 extern uint64_t bench_seed;
 
+/* Of rows with many scenes this one alone is played; -1: all are. */
+extern int bench_scene;
+
 /* Draws a number from `from` to `to`, both included, and moves *state on. A row begins with
  * bench_seed, so that the same seed draws the same scene. */
 uint64_t bench_draw(uint64_t *state, uint64_t from, uint64_t to);

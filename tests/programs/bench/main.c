@@ -3,7 +3,7 @@
 /*
  * make bench: runs the rows, prints a table, writes results.json.
  *
- * usage: bench [--short] [--alone | --neighbours] [--seed N] OUT.json [ROW...]
+ * usage: bench [--short] [--alone | --neighbours] [--seed N] [--scene N] OUT.json [ROW...]
  *        bench --list
  *
  * A row is measured alone and, where the row table names some, beside unkind neighbours (company.h)
@@ -12,8 +12,9 @@
  * unless --neighbours is given too.
  *
  * --seed repeats what the software GPU and the rows chose at random in another run, the neighbours
- * too; without it, $SOFTGPU_SEED does. --list prints the rows as JSON: what each measures, in which
- * unit, beside which yardstick, and its aim.
+ * too; without it, $SOFTGPU_SEED does. --scene plays this one alone of the many scenes of a row,
+ * whose worst one the row names. --list prints the rows as JSON: what each measures, in which unit,
+ * beside which yardstick, and its aim.
  *
  * Every row runs, whatever becomes of those before it. The exit status is not 0 if a row is not
  * met; in a short run, if one could not be measured in the scene that it describes.
@@ -119,12 +120,17 @@ int main(int argc, char **argv)
         argc -= 2;
         argv += 2;
     }
+    if (argc > 2 && !strcmp(argv[1], "--scene")) {
+        bench_scene = atoi(argv[2]);
+        argc -= 2;
+        argv += 2;
+    }
     if (argc == 2 && !strcmp(argv[1], "--list"))
         return list_rows();
     if (argc < 2 || argv[1][0] == '-') {
         fprintf(stderr,
-                "usage: bench [--short] [--alone | --neighbours] [--seed N] OUT.json [ROW...] | "
-                "--list\n");
+                "usage: bench [--short] [--alone | --neighbours] [--seed N] [--scene N] OUT.json "
+                "[ROW...] | --list\n");
         return 2;
     }
     for (int i = 2; i < argc; i++)

@@ -91,12 +91,17 @@ static unsigned play_list(struct mixes_scene **list, unsigned count, unsigned at
 
 void mixes_run(struct bench_result *result, mixes_play *play, unsigned count, unsigned at_once)
 {
-    struct mixes_scene *scenes = shared_scenes(count), *list[MIXES_MAX];
+    const unsigned mapped = count;
+    struct mixes_scene *scenes = shared_scenes(mapped), *list[MIXES_MAX];
     const struct mixes_scene *worst = NULL;
     bool counts[MIXES_MAX];
+    const unsigned first = bench_scene < 0 ? 0 : (unsigned)bench_scene;
     at_once = at_once < AT_ONCE_MAX ? at_once : AT_ONCE_MAX;
+    if (first >= count)
+        bench_die("there is no scene %u: the row has %u", first, count);
+    count = bench_scene < 0 ? count : 1;
     for (unsigned i = 0; i < count; i++) {
-        scenes[i] = (struct mixes_scene){.number = i, .seed = bench_seed + i};
+        scenes[i] = (struct mixes_scene){.number = first + i, .seed = bench_seed + first + i};
         list[i] = &scenes[i];
         counts[i] = true;
     }
@@ -104,7 +109,7 @@ void mixes_run(struct bench_result *result, mixes_play *play, unsigned count, un
     if (again && again <= count / 4)
         lost = play_list(list, again, at_once, play);
     for (unsigned i = 0; i < lost; i++)
-        counts[list[i]->number] = false;
+        counts[list[i] - scenes] = false;
     double most = scenes[0].points;
     for (unsigned i = 0; i < count; i++) {
         most = scenes[i].points > most ? scenes[i].points : most;
@@ -126,8 +131,8 @@ void mixes_run(struct bench_result *result, mixes_play *play, unsigned count, un
     result->value = worst->points;
     snprintf(result->note, sizeof result->note,
              "%u scenes, %u played again, %u disturbed then, worst of all %.4g; %u of %u windows "
-             "compared; worst: seed %llu, %s",
-             count, again, lost, most, compared, windows, (unsigned long long)worst->seed,
-             worst->words);
-    munmap(scenes, count * sizeof *scenes);
+             "compared; worst: scene %u, seed %llu, %s",
+             count, again, lost, most, compared, windows, worst->number,
+             (unsigned long long)worst->seed, worst->words);
+    munmap(scenes, mapped * sizeof *scenes);
 }

@@ -59,10 +59,12 @@ static bool one_in(uint64_t *state, uint64_t n)
 static void draw_client(struct mix_client *client, uint64_t *state, uint64_t plan_ns, bool brief,
                         unsigned users)
 {
-    const uint64_t tenth = plan_ns / 10, least = plan_ns / 1000;
+    const uint64_t tenth = plan_ns / 10;
     uint64_t most = plan_ns * 8 / 100;
     if (brief)
         most = plan_ns / 50 < BRIEF_NS ? plan_ns / 50 : BRIEF_NS;
+    /* Below the tenth of `most` that bounds half of the clients. */
+    const uint64_t least = plan_ns / 1000 < most / 20 ? plan_ns / 1000 : most / 20;
     client->seed = bench_draw(state, 1, UINT32_MAX);
     client->longest = bench_draw(state, least, one_in(state, 2) ? most : most / 10);
     client->shortest = one_in(state, 2) ? client->longest : least;
