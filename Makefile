@@ -25,8 +25,9 @@ endif
 PKGS := libuv jansson libzstd liblz4 yaml-0.1
 
 CPPFLAGS_ALL = -D_GNU_SOURCE -DGPUSHARE_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated $(PKG_CFLAGS) $(CPPFLAGS)
-CFLAGS_ALL = -std=c17 -fPIC -fvisibility=hidden -fno-strict-aliasing -pthread -Wall -Wextra \
-             -Wstrict-prototypes -Wmissing-prototypes -Wshadow $(if $(filter 1,$(WERROR)),-Werror) $(OPT) $(SAN) $(CFLAGS)
+WARNINGS := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow
+CFLAGS_ALL = -std=c17 -fPIC -fvisibility=hidden -fno-strict-aliasing -pthread $(WARNINGS) \
+             $(if $(filter 1,$(WERROR)),-Werror) $(OPT) $(SAN) $(CFLAGS)
 LDFLAGS_ALL = -pthread $(SAN) $(LDFLAGS)
 
 .DEFAULT_GOAL := all

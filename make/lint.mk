@@ -36,10 +36,11 @@ lint-shell:
 
 # The sub-makes decide which objects are out of date. Nothing of clang's and of aarch64's is run, and their
 # warnings do not depend on the optimiser, which takes more time than all else. Objects of lint-clang are never linked to gcc's.
+# clang builds what is installed; lint-tidy, which is clang too, has its warnings for the tests as well.
 lint-gcc:
 	+$(MAKE) --no-print-directory CC=gcc WERROR=1 all tests
 lint-clang:
-	+$(MAKE) --no-print-directory CC=$(CLANG) BUILD=$(BUILD)/clang OPT=-O0 WERROR=1 all tests
+	+$(MAKE) --no-print-directory CC=$(CLANG) BUILD=$(BUILD)/clang OPT=-O0 WERROR=1 all
 
 # Nodes with Grace processors are aarch64, so every object has to compile for them. Nothing is linked, so
 # no library for aarch64 is needed. Headers other than glibc's are those of this system, read last.
@@ -55,7 +56,7 @@ lint-aarch64-objects: $(AARCH64_OBJECTS)
 # One stamp for each file: a clean file is analysed again only after it, a header or the configuration
 # has changed. Any header counts, because about half of the files depend on most headers anyway.
 TIDY_STAMPS := $(LINT_C:%=$(LINT_OUT)/%.tidy)
-TIDY_RUN = $(CLANG_TIDY) --quiet $(1) -- -std=c17 $(CPPFLAGS_ALL) $(if $(filter tests/%,$(1)),$(TIDY_SHORTER))
+TIDY_RUN = $(CLANG_TIDY) --quiet $(1) -- -std=c17 $(CPPFLAGS_ALL) $(WARNINGS) $(if $(filter tests/%,$(1)),$(TIDY_SHORTER))
 # The analyser follows a quarter of the paths that it would follow by default (225,000 nodes of a function) in tests, whose
 # long functions took it half of its time; they run under the sanitizers, too.
 TIDY_SHORTER = -Xclang -analyzer-config -Xclang max-nodes=60000
@@ -63,6 +64,7 @@ lint-tidy: $(TIDY_STAMPS)
 # This comes before all stamps, because a stamp says that the analyser has looked at the file.
 lint-tidy-planted:
 	$(PLANTED) core.DivideZero $(call TIDY_RUN,--config-file=.clang-tidy @)
+	$(PLANTED) clang-diagnostic-unused-variable $(call TIDY_RUN,--config-file=.clang-tidy @)
 $(LINT_OUT)/%.tidy: % .clang-tidy $(wildcard */.clang-tidy) $(LINT_H) | $(GENERATED_H) lint-tidy-planted
 	@mkdir -p $(@D)
 	$(call TIDY_RUN,$<) 2>$(LINT_OUT)/$*.err || { cat $(LINT_OUT)/$*.err; exit 1; }

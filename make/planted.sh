@@ -13,7 +13,7 @@ mkdir -p "$folder" || exit 1
 cat >"$folder/planted.c" <<'C'
 int planted(int number);
 int planted(int number) {
-    int nothing = 0;
+    int nothing = 0, unused;
     return number / nothing;
 }
 C
