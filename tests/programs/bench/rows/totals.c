@@ -3,7 +3,9 @@
 /*
  * user_totals_points: two users, one with one client and one with eight, all of which always have
  * work. Where nothing is asked for, each user's account should have half of the device; where each
- * account requests 50 %, too. The scenes are the modes `fair` (lease 50 ms), `turns` (quantum 50
+ * account requests 50 %, too.
+ *
+ * The scenes are the modes `fair` (lease 50 ms), `turns` (quantum 50
  * ms) and `concurrent`, and `fair` with both requests, each on a server of its own. Each client's
  * kernels have a length of their own, drawn between 1 and 10 ms from the bench's seed.
  *
