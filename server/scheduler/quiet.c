@@ -13,6 +13,10 @@
 /* How often a scene is looked at that changes without anybody saying so: often enough that waiting
  * is not seen in what a load takes; a thread that looks once a millisecond costs nothing. */
 #define LOOK_NS UNITS_MS
+/* Clients that are back after a recovery have the device for this part of each of its windows:
+ * longer, and those that wait for their objects would have nothing for a second; shorter, and a
+ * kernel of a millisecond would find no room. */
+#define RESTORE_REST 3
 
 void quiet_defaults(struct quiet_settings *settings)
 {
@@ -54,6 +58,10 @@ static int64_t credit_of(const struct quiet *quiet, uint32_t user)
 /* All wait for what a user may take, and nobody else for what it takes beyond that. */
 static void charge_loss(struct quiet *quiet, uint64_t lost)
 {
+    if (quiet->restores) {
+        quiet->taken_ns += lost;
+        return;
+    }
     int64_t right = max(credit_of(quiet, quiet->payer), INT64_C(0));
     quiet->taken_ns += lost;
     quiet->credit -= min((int64_t)lost, right);
@@ -142,6 +150,7 @@ static void begin_drain(struct quiet *quiet, const struct quiet_scene *scene, ui
     quiet->state = QUIET_DRAINING;
     quiet->worked = scene->between ? 1 : scene->count;
     quiet->payer = scene->user;
+    quiet->restores = scene->restores;
     quiet->attempt = now;
     quiet->attempt_end = now + left + left / 2 + QUIET_SLACK_NS;
     quiet->waits_for = 0;
@@ -155,7 +164,9 @@ static void look_at_waiting(struct quiet *quiet, const struct quiet_scene *scene
     uint64_t bound = patient ? quiet->settings.limit_ns : max(quiet->settings.limit_ns, waited);
     const struct quiet_work *last = find_last(scene);
     const struct quiet_work *urgent = patient ? find_more_urgent(scene) : NULL;
-    bool spent = loss_allowed(quiet, scene->user, waited) < (patient ? likely_cost(scene) : 0);
+    bool spent = !scene->restores &&
+                 loss_allowed(quiet, scene->user, waited) < (patient ? likely_cost(scene) : 0);
+    uint64_t again = scene->restores ? max(quiet->again, quiet->restore_again) : quiet->again;
     quiet->width = !last ? QUIET_WIDE : patient ? QUIET_SHORT : QUIET_SINGLE;
     if (!last && spent && (scene->between || now - quiet->busy < QUIET_IDLE_NS))
         wait_for(quiet, NULL, now);
@@ -163,7 +174,7 @@ static void look_at_waiting(struct quiet *quiet, const struct quiet_scene *scene
         begin_drain(quiet, scene, 0, now);
     else if (last->overdue || last->left_ns > bound)
         wait_for(quiet, last, now);
-    else if (urgent || spent || now < quiet->again)
+    else if (urgent || spent || now < again)
         wait_for(quiet, urgent ? urgent : last, now);
     else
         begin_drain(quiet, scene, last->left_ns, now);
@@ -182,6 +193,7 @@ static void look_at_draining(struct quiet *quiet, const struct quiet_scene *scen
     if (now < quiet->attempt_end)
         return;
     quiet->failed++;
+    quiet->restores = false;
     quiet->again = now + (quiet->attempt_end - quiet->attempt);
     wait_for(quiet, find_last(scene), now);
 }
@@ -209,6 +221,8 @@ void quiet_look(struct quiet *quiet, const struct quiet_scene *scene, uint64_t n
 static bool goes_before(const struct quiet *quiet, const struct quiet_asker *askers, uint32_t one,
                         uint32_t other)
 {
+    if (askers[one].restores != askers[other].restores)
+        return askers[one].restores;
     bool has_credit = credit_of(quiet, one) > 0, other_has = credit_of(quiet, other) > 0;
     if (has_credit != other_has)
         return has_credit;
@@ -242,6 +256,9 @@ void quiet_end(struct quiet *quiet, uint64_t wanted, uint64_t now)
     settle_credit(quiet, 0, now);
     if (quiet->worked == 0)
         charge_loss(quiet, saturating_sub(now, wanted));
+    if (quiet->restores)
+        quiet->restore_again = now + (now - quiet->attempt) / RESTORE_REST;
+    quiet->restores = false;
     quiet->state = QUIET_RESTING;
     quiet->worked = 0;
     quiet->next = now;

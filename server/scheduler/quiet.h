@@ -29,6 +29,10 @@
  * equal parts. Time beyond its user's part is a debt of that user alone, who pays it
  * back out of its part; others do not wait for it.
  *
+ * A call that restores a client of a lost worker comes first, whatever windows have had, and its
+ * window is charged to nobody: that client has nothing at all. When such a window is over, clients
+ * that are back have a third of its time before the next one.
+ *
  * A device on which nothing runs is quiet at once. That costs what clients that come meanwhile have
  * to wait. Windows that had their share wait until nothing has run for QUIET_IDLE_NS.
  *
@@ -91,6 +95,7 @@ struct quiet_work {
 struct quiet_asker {
     uint64_t asked_at; /* the first of them was made; QUIET_NEVER: there is none */
     uint32_t level;    /* the most urgent of their clients' */
+    bool restores;     /* one of them restores a client */
 };
 
 /* The scene of a decision. */
@@ -103,19 +108,22 @@ struct quiet_scene {
     uint32_t user;     /* whose call that is, as quiet_choose says; below QUIET_USERS */
     uint64_t asked_at; /* the first of this user's calls was made */
     uint32_t level;    /* the most urgent of their clients' */
+    bool restores;     /* one of them restores a client */
 };
 
 struct quiet {
     struct quiet_settings settings;
     enum quiet_state state;
     enum quiet_width width;
-    uint64_t attempt;     /* DRAINING: when it began */
-    uint64_t attempt_end; /* and when it is given up */
-    uint64_t again;       /* after an attempt that failed: no other one before */
-    uint32_t worked;      /* clients that had work when it began; 1 between leases */
-    uint64_t busy;        /* when a look last found work */
-    uint64_t looked;      /* when it was last looked at */
-    int64_t credit;       /* ns that windows may still take */
+    uint64_t attempt;       /* DRAINING: when it began */
+    uint64_t attempt_end;   /* and when it is given up */
+    uint64_t again;         /* after an attempt that failed: no other one before */
+    bool restores;          /* DRAINING, OPEN: a call asked that restores a client */
+    uint64_t restore_again; /* no other window of that kind before */
+    uint32_t worked;        /* clients that had work when it began; 1 between leases */
+    uint64_t busy;          /* when a look last found work */
+    uint64_t looked;        /* when it was last looked at */
+    int64_t credit;         /* ns that windows may still take */
     int64_t
         debts[QUIET_USERS]; /* ns that each user's windows took, and its part has not paid for */
     uint32_t payer;         /* the user whose window it is */
@@ -137,9 +145,10 @@ void quiet_begin(struct quiet *quiet, const struct quiet_settings *settings, uin
 /* The limit from the next look on. */
 void quiet_set_limit(struct quiet *quiet, uint64_t limit_ns);
 
-/* Returns the user whose turn it is among those that ask. Those who have some of their part left
- * come before others. Then the most urgent is next, then the one that owes least, then the one that
- * has waited longest. askers: QUIET_USERS of them. QUIET_USERS: none asks.
+/* Returns the user whose turn it is among those that ask. Those with a client to restore come
+ * first, then those who have some of their part left. Then the most urgent is next, then the one
+ * that owes least, then the one that has waited longest. askers: QUIET_USERS of them. QUIET_USERS:
+ * none asks.
  */
 uint32_t quiet_choose(const struct quiet *quiet, const struct quiet_asker *askers);
 

@@ -36,6 +36,7 @@ struct worker;
 struct quiet_caller {
     uint32_t client, owner;
     uint32_t level; /* of priority, 0 the most urgent */
+    bool restores;  /* the client had it from an earlier worker, and waits for all that it had */
 };
 
 /* How a call asks for a window. Of calls with the same claim, none asks before an older one. */

@@ -11,6 +11,7 @@
 #include "common/messages.h"
 #include "common/util.h"
 #include "server/worker/control/control_call.h"
+#include "server/worker/control/request.h"
 #include "server/worker/sharing/client_partition.h"
 #include "server/worker/worker.h"
 
@@ -308,9 +309,7 @@ bool control_making_start(struct worker *worker)
             worker->make_again = clock_now() + AGAIN_NS;
             return true;
         }
-        making->call.caller = (struct quiet_caller){.client = client->number,
-                                                    .owner = client->control.owner,
-                                                    .level = client->control.allowance.priority};
+        making->call.caller = request_caller_of(client);
         making->sm_groups = sm_groups;
         making->order =
             (struct stream_order){.priority = client_partition_priority(worker, client, &sm_groups),

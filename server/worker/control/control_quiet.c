@@ -10,6 +10,7 @@
 #include "common/util.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
+#include "server/worker/control/request.h"
 
 static void call_open(struct quiet_call *call, const struct client *client,
                       void (*make)(struct quiet_call *call),
@@ -17,9 +18,7 @@ static void call_open(struct quiet_call *call, const struct client *client,
 {
     *call = (struct quiet_call){.make = make, .end = end};
     if (client)
-        call->caller = (struct quiet_caller){.client = client->number,
-                                             .owner = client->control.owner,
-                                             .level = client->control.allowance.priority};
+        call->caller = request_caller_of(client);
 }
 
 /* ---- requests and ends ---- */

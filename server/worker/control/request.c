@@ -38,9 +38,15 @@ struct quiet_caller request_caller(const struct request *request)
 {
     if (!request->client)
         return (struct quiet_caller){.level = SCHEDULER_LEVELS - 1};
-    return (struct quiet_caller){.client = request->number,
-                                 .owner = request->client->control.owner,
-                                 .level = request->client->control.allowance.priority};
+    return request_caller_of(request->client);
+}
+
+struct quiet_caller request_caller_of(const struct client *client)
+{
+    return (struct quiet_caller){.client = client->number,
+                                 .owner = client->control.owner,
+                                 .level = client->control.allowance.priority,
+                                 .restores = client->control.restoring};
 }
 
 int request_submit(const struct request *request, struct loader *loader,

@@ -32,6 +32,7 @@ int request_done(const struct request *request);
 /* For whom the request is, to those who order calls of the driver. A request about no client is
  * nobody's, at the lowest priority. */
 struct quiet_caller request_caller(const struct request *request);
+struct quiet_caller request_caller_of(const struct client *client);
 
 /* Hands a copy of the job to a loader, with the request's client and serial; the request is
  * answered when the job is collected. Returns 1. Otherwise the request was refused for lack of

@@ -78,6 +78,7 @@ static void note_asking(void *context, const struct quiet_caller *caller, uint64
     struct quiet_asker *asker = (struct quiet_asker *)context + quiet_user(caller->owner);
     asker->asked_at = min(asker->asked_at, asks_at);
     asker->level = min(asker->level, caller->level);
+    asker->restores |= caller->restores;
 }
 
 /* The call whose turn it is. If no call may ask, the oldest stands for those that ride along. Under
@@ -94,6 +95,7 @@ static void choose_asker(struct quiet_window *window, const struct quiet_calls_v
     scene->user = asks < QUIET_USERS ? asks : quiet_user(view->owner);
     scene->asked_at = min(askers[scene->user].asked_at, now);
     scene->level = askers[scene->user].level;
+    scene->restores = asks < QUIET_USERS && askers[asks].restores;
 }
 
 /* ---- what the decision says ---- */

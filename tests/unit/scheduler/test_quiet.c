@@ -460,6 +460,50 @@ static void users_with_credit_come_first_then_urgent_ones_then_those_that_owe_le
     assert_int_equal(quiet_choose(&quiet, askers), 5);
 }
 
+/* Windows have had more than their share, and the user owes for some. */
+static void a_call_that_restores_a_client_comes_first_and_is_charged_to_nobody(void **state)
+{
+    (void)state;
+    struct quiet_work work = {.client = 7, .left_ns = MS, .likely_ns = MS};
+    struct quiet_scene scene = {.works = &work, .count = 1, .asked = true, .user = 1};
+    struct quiet_asker askers[QUIET_USERS];
+    begin();
+    for (uint32_t i = 0; i < QUIET_USERS; i++)
+        askers[i] = (struct quiet_asker){.asked_at = QUIET_NEVER};
+    scene.asked_at = askers[1].asked_at = askers[2].asked_at = T0;
+    quiet.credit = -100 * (int64_t)MS;
+    quiet.debts[1] = 200 * MS;
+    assert_int_equal(quiet_choose(&quiet, askers), 2);
+    assert_int_equal(look(&scene, T0), QUIET_WAITING);
+    scene.restores = askers[1].restores = true;
+    assert_int_equal(quiet_choose(&quiet, askers), 1);
+    assert_int_equal(look(&scene, T0), QUIET_DRAINING);
+    scene.count = 0;
+    assert_int_equal(look(&scene, T0), QUIET_OPEN);
+    quiet_made(&quiet, 1, T0 + 9 * MS);
+    quiet_end(&quiet, QUIET_NEVER, T0 + 9 * MS);
+    assert_int_equal(quiet.taken_ns, 9 * MS);
+    assert_true(quiet.debts[1] <= (int64_t)(200 * MS));
+    assert_true(quiet.credit >= -100 * (int64_t)MS);
+    /* Those that are back have a third of that. */
+    scene.count = 1;
+    assert_int_equal(look(&scene, T0 + 12 * MS - 1), QUIET_WAITING);
+    assert_int_equal(look(&scene, T0 + 12 * MS), QUIET_DRAINING);
+    /* The next window is charged as ever. */
+    scene.count = 0;
+    assert_int_equal(look(&scene, T0 + 12 * MS), QUIET_OPEN);
+    quiet_end(&quiet, QUIET_NEVER, T0 + 12 * MS);
+    scene.restores = false;
+    quiet.credit = 100 * MS;
+    quiet.debts[1] = 0;
+    scene.count = 1;
+    assert_int_equal(look(&scene, T0 + 13 * MS), QUIET_DRAINING);
+    scene.count = 0;
+    assert_int_equal(look(&scene, T0 + 13 * MS), QUIET_OPEN);
+    quiet_made(&quiet, 1, T0 + 23 * MS);
+    assert_true(quiet.debts[1] > (int64_t)(9 * MS));
+}
+
 /* User 1 asks all the time, and each of its calls takes 60 ms; user 2 asks now and then. */
 static void a_user_with_long_loads_keeps_nobody_elses_waiting(void **state)
 {
@@ -524,6 +568,7 @@ int main(void)
         cmocka_unit_test(a_greedy_user_gets_no_more_than_the_share),
         cmocka_unit_test(what_a_window_takes_beyond_its_users_part_others_do_not_pay),
         cmocka_unit_test(users_with_credit_come_first_then_urgent_ones_then_those_that_owe_least),
+        cmocka_unit_test(a_call_that_restores_a_client_comes_first_and_is_charged_to_nobody),
         cmocka_unit_test(a_user_with_long_loads_keeps_nobody_elses_waiting),
         cmocka_unit_test(random_scenes_serve_every_call_within_their_share),
     };

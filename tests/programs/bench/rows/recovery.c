@@ -21,9 +21,11 @@
  * that client in the minute.
  *
  * recovery_1000_objects_ms: 64 clients, each with 16 modules, streams and allocations. The text of
- * each module is another one, since a worker decodes a text once for all modules that have it. The
- * worker is killed while none works; then all launch. The row is the time from the kill to the end
- * of the last client's launch, without modelled costs as above; the median of ten kills.
+ * each module is another one, since a worker decodes a text once for all modules that have it.
+ *
+ * The worker is killed while every eighth of them works and the others don't; then all launch. The
+ * row is the time from the kill to the end of the last client's launch, without modelled costs as
+ * above; the median of ten kills. The note has the first one of those that worked.
  *
  * client_death_reclaim_ms: a client with 256 MiB, 16 MiB of pinned memory and kernels of 1 ms is
  * killed. The row is the time until nothing of it is left, less the kernel that ran; the longest
@@ -68,6 +70,7 @@ enum {
     MANY = 64,
     OBJECTS = 16,
     MANY_KILLS = 10,
+    BUSY_EVERY = 8, /* of the many clients one works */
     DEATHS = 50,
     DEATH_BYTES = 256 << 20,
     DEATH_PINNED = 16 << 20,
@@ -452,6 +455,20 @@ void bench_innocent_throughput(struct bench_result *result)
 
 /* ---- many objects ---- */
 
+/* A launch that the worker's loss interrupts begins again with the next one. */
+static void run_through(gpushare_connection *gpu, gpushare_function *occupy)
+{
+    gpushare_error error;
+    while ((error = run_once(gpu, occupy)) == GPUSHARE_ERROR_INTERRUPTED)
+        BENCH_CHECK(gpushare_stream_recover(gpu, NULL, NULL));
+    bench_check(error, "a launch on the next worker");
+}
+
+static bool is_busy(unsigned index)
+{
+    return index % BUSY_EVERY == 0;
+}
+
 static void hold_objects(const struct server *server, unsigned index)
 {
     gpushare_connection *gpu = bench_connect(server, 0);
@@ -473,10 +490,12 @@ static void hold_objects(const struct server *server, unsigned index)
     BENCH_CHECK(run_once(gpu, occupy));
     atomic_fetch_add(&page->ready, 1);
     for (unsigned round = 1;; round++) {
+        while (is_busy(index) && atomic_load(&page->go) < round && !atomic_load(&page->stop))
+            run_through(gpu, occupy);
         await_go(round - 1);
         if (atomic_load(&page->stop))
             break;
-        bench_check(run_once(gpu, occupy), "a launch on the next worker");
+        run_through(gpu, occupy);
         page->done[index] = bench_now();
         atomic_fetch_add(&page->ready, 1);
     }
@@ -503,14 +522,16 @@ void bench_many_objects(struct bench_result *result)
         first[round] = last[round] = (page->done[0] - event) * 1e3;
         for (unsigned i = 1; i < clients; i++) {
             double took = (page->done[i] - event) * 1e3;
-            first[round] = took < first[round] ? took : first[round];
+            if (is_busy(i) && took < first[round])
+                first[round] = took;
             last[round] = took > last[round] ? took : last[round];
         }
     }
     result->value = bench_median(last, rounds);
     snprintf(result->note, sizeof result->note,
-             "median of %u for the last of %u clients, most %.1f; for the first one %.1f", rounds,
-             clients, last[rounds - 1], bench_median(first, rounds));
+             "median of %u for the last of %u clients, most %.1f; for the first one that worked "
+             "%.1f",
+             rounds, clients, last[rounds - 1], bench_median(first, rounds));
     close(admin);
     end_clients(pids, clients);
     munmap(page, sizeof *page);
