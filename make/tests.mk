@@ -43,6 +43,7 @@ $(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libsupport
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
 $(BUILD)/tests/unit/client/test_print: $(call obj,client/cuda/driver/print/print_ring.c client/cuda/driver/print/print_format.c)
+$(BUILD)/tests/unit/client/test_registry: $(call obj,client/cuda/runtime/registry.c client/cuda/runtime/base/runtime_driver.c)
 # -MMD does not see the files that .incbin includes.
 $(BUILD)/obj/tests/integration/test_client_api.o: tests/integration/kernels/client.ptx
 $(call obj,tests/integration/test_lend.c tests/unit/softgpu/test_slowdown.c): tests/programs/bench/kernels/bench.ptx

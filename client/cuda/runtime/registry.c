@@ -28,6 +28,7 @@ struct code {
 struct load {
     cuda_context context;
     cuda_module module;
+    bool loading; /* a thread is in the driver for it, and has given up the lock */
     struct load *next;
 };
 
@@ -52,12 +53,17 @@ struct registry_image {
     const void *wrapper; /* NULL: a library, which the driver has */
     cuda_library library;
     struct load *loads;
+    unsigned users; /* threads that load it, or wait until another one has */
+    bool loaded;    /* at some time */
     struct registry_function *functions;
     struct variable *variables;
     struct list_link in_images;
 };
 
+/* Not held while the driver loads a module, which may be compiled for a minute: other images are
+ * loaded meanwhile, and what needs this one waits for the signal. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t load_ended = PTHREAD_COND_INITIALIZER;
 static struct list images = LIST_INIT(images);
 
 /* A large program registers some thousand kernels. */
@@ -260,6 +266,8 @@ void registry_image_remove(struct registry_image *image)
     if (!image)
         return;
     pthread_mutex_lock(&lock);
+    while (image->users)
+        pthread_cond_wait(&load_ended, &lock);
     list_remove(&image->in_images);
     give_up_functions(image->functions);
     pthread_mutex_unlock(&lock);
@@ -343,32 +351,73 @@ void registry_library_forget(cuda_library library)
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-/* The image's module in the context. The lock is held, so no image is loaded twice. */
+/* The lock is held. */
+static struct load *find_load(const struct registry_image *image, cuda_context context)
+{
+    struct load *load = image->loads;
+
+    while (load && load->context != context)
+        load = load->next;
+    return load;
+}
+
+/* The lock is held. */
+static void drop_load(struct registry_image *image, struct load *load)
+{
+    struct load **at = &image->loads;
+
+    while (*at != load)
+        at = &(*at)->next;
+    *at = load->next;
+    free(load);
+}
+
+/* Loads the image in the context, where it is not. The lock is held, but not in the driver. */
+static cudart_error load_first(struct registry_image *image, cuda_context context,
+                               cuda_module *module)
+{
+    struct load *load = calloc(1, sizeof(*load));
+    cudart_error error;
+
+    if (!load)
+        return CUDART_MEMORY_ALLOCATION;
+    *load = (struct load){.context = context, .loading = true, .next = image->loads};
+    image->loads = load;
+    pthread_mutex_unlock(&lock);
+    /* NVIDIA's cuModuleLoadData wants the fatbin; its cuLibraryLoadData would take the struct. */
+    error = DRIVER(cuModuleLoadData, module, fatbin_unwrap(image->wrapper));
+    pthread_mutex_lock(&lock);
+    load->loading = false;
+    if (error != CUDART_OK) {
+        drop_load(image, load);
+        return error;
+    }
+    load->module = *module;
+    if (!image->loaded)
+        (void)atexit(begin_exit);
+    image->loaded = true;
+    return CUDART_OK;
+}
+
+/* The image's module in the context. The lock is held at the beginning and at the end. An image is
+ * loaded once: a second thread waits for the first. If that one fails, the second one tries, too,
+ * so that each gets the driver's own reason. */
 static cudart_error load_image(struct registry_image *image, cuda_context context,
                                cuda_module *module)
 {
     struct load *load;
-    cudart_error error;
+    cudart_error error = CUDART_OK;
 
-    for (load = image->loads; load; load = load->next)
-        if (load->context == context) {
-            *module = load->module;
-            return CUDART_OK;
-        }
-    load = calloc(1, sizeof(*load));
-    if (!load)
-        return CUDART_MEMORY_ALLOCATION;
-    /* NVIDIA's cuModuleLoadData wants the fatbin; its cuLibraryLoadData would take the struct. */
-    error = DRIVER(cuModuleLoadData, module, fatbin_unwrap(image->wrapper));
-    if (error != CUDART_OK) {
-        free(load);
-        return error;
-    }
-    if (!image->loads)
-        (void)atexit(begin_exit);
-    *load = (struct load){context, *module, image->loads};
-    image->loads = load;
-    return CUDART_OK;
+    image->users++;
+    while ((load = find_load(image, context)) && load->loading)
+        pthread_cond_wait(&load_ended, &lock);
+    if (load)
+        *module = load->module;
+    else
+        error = load_first(image, context, module);
+    image->users--;
+    pthread_cond_broadcast(&load_ended);
+    return error;
 }
 
 static struct code *find_code(struct registry_function *function, cuda_context context)
@@ -380,30 +429,27 @@ static struct code *find_code(struct registry_function *function, cuda_context c
     return code;
 }
 
-/* The lock is held. */
+/* The lock is held, but not while the image is loaded. */
 static cudart_error make_code(struct registry_function *function, cuda_context context,
                               struct code **made)
 {
-    struct code *code = find_code(function, context); /* another thread's, meanwhile */
+    struct code *code;
     cuda_module module;
-    cudart_error error;
+    cudart_error error = load_image(function->image, context, &module);
 
-    *made = code;
-    if (code)
+    if (error != CUDART_OK)
+        return error;
+    *made = find_code(function, context); /* another thread's, meanwhile */
+    if (*made)
         return CUDART_OK;
     code = calloc(1, sizeof(*code));
     if (!code)
         return CUDART_MEMORY_ALLOCATION;
     atomic_init(&code->context, context);
-    error = load_image(function->image, context, &module);
-    if (error == CUDART_OK) {
-        error = DRIVER(cuModuleGetFunction, &code->function, module, function->name);
-        if (error == CUDA_ERR_NOT_FOUND)
-            error = CUDART_INVALID_DEVICE_FUNCTION;
-    }
+    error = DRIVER(cuModuleGetFunction, &code->function, module, function->name);
     if (error != CUDART_OK) {
         free(code);
-        return error;
+        return error == CUDA_ERR_NOT_FOUND ? CUDART_INVALID_DEVICE_FUNCTION : error;
     }
     code->next = atomic_load_explicit(&function->codes, memory_order_relaxed);
     atomic_store_explicit(&function->codes, code, memory_order_release);
@@ -425,11 +471,25 @@ static void forget_loads(struct registry_image *image, cuda_context context)
     }
 }
 
+/* The lock is held. */
+static bool is_loading_in(cuda_context context)
+{
+    struct registry_image *image;
+    const struct load *load;
+
+    LIST_FOR_EACH (image, &images, in_images)
+        if ((load = find_load(image, context)) && load->loading)
+            return true;
+    return false;
+}
+
 void registry_context_forget(cuda_context context)
 {
     struct registry_image *image;
 
     pthread_mutex_lock(&lock);
+    while (is_loading_in(context))
+        pthread_cond_wait(&load_ended, &lock);
     LIST_FOR_EACH (image, &images, in_images) {
         forget_loads(image, context);
         if (image->wrapper)

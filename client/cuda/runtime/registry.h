@@ -3,7 +3,8 @@
 /*
  * registry: the images, kernels and variables that a program's start-up code registers, found by
  * their addresses in the program. An image is loaded when one of its kernels or variables is first
- * used in a context, so registering makes no driver call. Any thread.
+ * used in a context, so registering makes no driver call. Different images may be loaded at the
+ * same time; a thread that needs one which is being loaded waits for it. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_CUDA_RUNTIME_REGISTRY_H
 #define GPUSHARE_CLIENT_CUDA_RUNTIME_REGISTRY_H
