@@ -48,15 +48,16 @@ int front_device_count(void)
 cuda_result front_enter(cuda_device ordinal)
 {
     struct driver_device *device;
+    gpushare_connection *connection;
     DRIVER_TRY(driver_device_get(ordinal, &device));
-    return driver_device_enter(device);
+    return driver_device_connect(device, &connection);
 }
 
 void front_leave(cuda_device ordinal)
 {
     struct driver_device *device;
     if (driver_device_get(ordinal, &device) == CUDA_OK)
-        driver_device_leave(device);
+        driver_device_disconnect(device);
 }
 
 /* ---- memory ---- */

@@ -6,6 +6,7 @@
  * cuLaunchKernel takes either. With more devices a kernel would have to be loaded for each, and
  * libraries are refused.
  */
+#include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
 
@@ -21,12 +22,12 @@ static cuda_result load(cuda_library *library, const struct front_image *image)
     DRIVER_TRY(cuDeviceGet(&device, 0));
     if (front_device_count() > 1)
         return CUDA_ERR_NOT_SUPPORTED;
-    DRIVER_TRY(front_enter(device));
+    DRIVER_TRY(driver_context_enter(device));
     cuda_result result = front_module_load(device, image, &module);
     if (result == CUDA_OK)
         *library = (cuda_library)module;
     else
-        front_leave(device);
+        driver_context_leave(device);
     return result;
 }
 
@@ -63,7 +64,7 @@ cuda_result cuLibraryUnload(cuda_library library)
     cuda_result result = cuModuleUnload((cuda_module)library);
     /* A function that runs in a stream's order may not call, and the library stays. */
     if (result != CUDA_ERR_NOT_PERMITTED)
-        front_leave(device);
+        driver_context_leave(device);
     return result;
 }
 

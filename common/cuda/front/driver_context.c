@@ -8,10 +8,17 @@
 /* Programs nest a handful. */
 enum { STACK_MAX = 64 };
 
-/* Held while a device is entered or left, which may wait for functions of the program. These may
- * call, so whoever takes it has asked front_check first. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned retained[FRONT_DEVICES_MAX]; /* under it */
+/*
+ * A device, as contexts stand on it. The lock is held while the device is entered or left, so a
+ * thread that enters it finds all of its last contexts' objects there, or none. To leave it waits
+ * for functions of the program, which would wait for ever if they took the lock: front_check is
+ * asked before.
+ */
+static struct {
+    pthread_mutex_t lock;
+    unsigned standing; /* contexts and libraries; under the lock */
+    unsigned retained; /* how often the primary context is; under the lock */
+} places[FRONT_DEVICES_MAX] = {[0 ... FRONT_DEVICES_MAX - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static pthread_mutex_t created_lock = PTHREAD_MUTEX_INITIALIZER; /* for a moment only */
 static struct list created = LIST_INIT(created);
@@ -25,6 +32,40 @@ static _Thread_local struct {
     cuda_context contexts[STACK_MAX];
     unsigned depth;
 } stack;
+
+/* ---- devices ---- */
+
+/* The place's lock is held. */
+static cuda_result enter(cuda_device device)
+{
+    if (places[device].standing == 0)
+        DRIVER_TRY(front_enter(device));
+    places[device].standing++;
+    return CUDA_OK;
+}
+
+/* The place's lock is held. */
+static void leave(cuda_device device)
+{
+    if (--places[device].standing == 0)
+        front_leave(device);
+}
+
+cuda_result driver_context_enter(cuda_device device)
+{
+    DRIVER_TRY(front_check());
+    pthread_mutex_lock(&places[device].lock);
+    cuda_result result = enter(device);
+    pthread_mutex_unlock(&places[device].lock);
+    return result;
+}
+
+void driver_context_leave(cuda_device device)
+{
+    pthread_mutex_lock(&places[device].lock);
+    leave(device);
+    pthread_mutex_unlock(&places[device].lock);
+}
 
 /* ---- the objects ---- */
 
@@ -52,35 +93,35 @@ cuda_result driver_context_primary(cuda_device device, cuda_context *context)
 cuda_result driver_context_retain(cuda_context primary)
 {
     DRIVER_TRY(front_check());
-    unsigned *count = &retained[primary->device];
+    unsigned *count = &places[primary->device].retained;
     cuda_result result = CUDA_OK;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&places[primary->device].lock);
     if (*count == 0)
-        result = front_enter(primary->device);
+        result = enter(primary->device);
     if (result == CUDA_OK) {
         (*count)++;
         atomic_store(&primary->alive, true);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&places[primary->device].lock);
     return result;
 }
 
 cuda_result driver_context_release(cuda_context primary, bool all)
 {
     DRIVER_TRY(front_check());
-    unsigned *count = &retained[primary->device];
+    unsigned *count = &places[primary->device].retained;
     cuda_result result = CUDA_OK;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&places[primary->device].lock);
     if (*count == 0) {
         result = CUDA_ERR_INVALID_CONTEXT;
     } else {
         *count = all ? 0 : *count - 1;
         if (*count == 0) {
             atomic_store(&primary->alive, false);
-            front_leave(primary->device);
+            leave(primary->device);
         }
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&places[primary->device].lock);
     return result;
 }
 
@@ -105,12 +146,11 @@ cuda_result driver_context_of_object(cuda_device device, cuda_context *context)
 
 cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_context *context)
 {
-    DRIVER_TRY(front_check());
     DRIVER_TRY(check_device(device));
     struct cuda_context_object *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERR_OUT_OF_MEMORY;
-    cuda_result result = front_enter(device);
+    cuda_result result = driver_context_enter(device);
     if (result == CUDA_OK) {
         made->device = device;
         made->id = atomic_fetch_add(&last_id, 1) + 1;
@@ -119,7 +159,7 @@ cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_conte
         atomic_store(&made->alive, true);
         result = driver_context_push(made);
         if (result != CUDA_OK)
-            front_leave(device);
+            driver_context_leave(device);
     }
     if (result != CUDA_OK) {
         free(made);
@@ -150,7 +190,7 @@ cuda_result driver_context_destroy(cuda_context context)
     pthread_mutex_unlock(&created_lock);
     if (driver_context_top() == context)
         stack.depth--;
-    front_leave(context->device);
+    driver_context_leave(context->device);
     return CUDA_OK;
 }
 

@@ -22,6 +22,12 @@ struct cuda_context_object {
     atomic_bool alive;
 };
 
+/* A context, or a library, begins and ends to stand on a device, which is one of the process. The
+ * first enters the device, and the last leaves it; a thread that enters waits until another one has
+ * left. A function of the program that runs in a stream's order gets CUDA_ERR_NOT_PERMITTED. */
+cuda_result driver_context_enter(cuda_device device);
+void driver_context_leave(cuda_device device);
+
 /* The device's primary context. It is alive while it is retained. */
 cuda_result driver_context_primary(cuda_device device, cuda_context *context);
 cuda_result driver_context_retain(cuda_context primary);

@@ -49,8 +49,9 @@ cuda_result front_check(void);
 /* Number of devices; -1 before cuInit. */
 int front_device_count(void);
 
-/* A context begins and ends to stand on the device. Memory and all other objects go with the last
- * one. */
+/* The first context begins to stand on the device, and the last one ends, with memory and all other
+ * objects: driver_context_enter counts them. No device is entered or left by two threads at once.
+ */
 cuda_result front_enter(cuda_device device);
 void front_leave(cuda_device device);
 

@@ -43,7 +43,7 @@ struct cuda_resource_desc_object {
 };
 
 struct cuda_green_ctx_object {
-    atomic_uint magic; /* 0 when destroyed; looked at without a lock, as device.retained */
+    atomic_uint magic; /* 0 when destroyed; looked at without a lock */
     struct queue_link link;
     struct device *device;
     struct sm_set sms;

@@ -4,6 +4,7 @@
 #include "common/cuda/front/front.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,10 +67,30 @@ static cuda_result begin_context(const struct device *device)
     }
 }
 
+/* Host memory is everybody's, and goes with the last context of all devices. A device that is
+ * entered meanwhile waits until it has gone. */
+static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned devices_in_use; /* under it */
+
+static void keep_host_memory(void)
+{
+    pthread_mutex_lock(&host_lock);
+    devices_in_use++;
+    pthread_mutex_unlock(&host_lock);
+}
+
+static void drop_host_memory(void)
+{
+    pthread_mutex_lock(&host_lock);
+    if (--devices_in_use == 0)
+        memory_free_host();
+    pthread_mutex_unlock(&host_lock);
+}
+
 cuda_result front_enter(cuda_device ordinal)
 {
     struct device *device = device_at(ordinal);
-    cuda_result result = CUDA_OK;
+    cuda_result result;
 
     DRIVER_TRY(device_check());
     if (!device)
@@ -79,25 +100,16 @@ cuda_result front_enter(cuda_device ordinal)
         return CUDA_ERR_UNKNOWN;
     if (device_settings()->compute_mode != CUDA_COMPUTEMODE_DEFAULT && device_settings()->taken)
         return CUDA_ERR_DEVICE_UNAVAILABLE;
+    keep_host_memory();
     engine_lock();
-    if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 0)
-        result = begin_context(device);
-    if (result == CUDA_OK)
-        atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
+    result = begin_context(device);
     engine_unlock();
+    if (result != CUDA_OK)
+        drop_host_memory();
     return result;
 }
 
-static bool is_any_in_use(void)
-{
-    for (int i = 0; device_at(i); i++)
-        if (atomic_load_explicit(&device_at(i)->retained, memory_order_relaxed) > 0)
-            return true;
-    return false;
-}
-
-/* The modules, the pools' blocks and the memory of a device without contexts. Host memory is
- * everybody's, and goes with the last context of all. */
+/* The modules, the pools' blocks and the memory of a device without contexts. */
 static void forget_objects(cuda_device ordinal, struct device *device)
 {
     void (*unload)(struct device *) = atomic_load(&device->unload_modules);
@@ -106,25 +118,18 @@ static void forget_objects(cuda_device ordinal, struct device *device)
     if (unload)
         unload(device);
     memory_free_device(device->ordinal);
-    if (!is_any_in_use())
-        memory_free_host();
+    drop_host_memory();
 }
 
 void front_leave(cuda_device ordinal)
 {
     struct device *device = device_at(ordinal);
-    bool ended;
 
     engine_lock();
-    ended = atomic_load_explicit(&device->retained, memory_order_relaxed) == 1;
-    if (ended) {
-        stream_await_device(device); /* the context ends with its work done */
-        ledger_context_end(memory_ledger(), device->ordinal);
-    }
-    atomic_fetch_sub_explicit(&device->retained, 1, memory_order_relaxed);
+    stream_await_device(device); /* the context ends with its work done */
+    ledger_context_end(memory_ledger(), device->ordinal);
     engine_unlock();
-    if (ended)
-        forget_objects(ordinal, device);
+    forget_objects(ordinal, device);
 }
 
 /* ---- memory ---- */

@@ -112,11 +112,9 @@ struct context_lock {
 
 struct device {
     unsigned ordinal; /* in the machine; calls count visible devices only */
-    /* Contexts that stand on it. Calls read this on any thread without the lock; nothing else is
-     * told by it, so its order with other memory does not matter. */
-    atomic_uint retained;
     atomic_size_t limits[3];
-    /* Called when the context has ended, without locks; NULL until a module was loaded. */
+    /* Called when the last context has ended, without locks of these files; NULL until a module was
+     * loaded. */
     void (*_Atomic unload_modules)(struct device *device);
     struct context_lock context_lock;
     atomic_size_t local_bytes; /* of each thread, that there is room for in all contexts */

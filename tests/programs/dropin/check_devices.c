@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The library, devices and contexts. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -186,6 +187,54 @@ void check_contexts(void)
     OK(cuDevicePrimaryCtxRelease_v2(0));
     EXPECT(CUDA_ERR_INVALID_CONTEXT, cuDevicePrimaryCtxRelease_v2(0));
     EXPECT(CUDA_ERR_CONTEXT_IS_DESTROYED, cuCtxSynchronize());
+}
+
+/* ---- threads that leave and enter a device ---- */
+
+static atomic_bool entered;
+
+/* Holds a stream up until the other thread is on the device, or no longer: it may wait for this
+ * function's end. */
+static void hold_up(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 150 && !atomic_load(&entered); i++)
+        usleep(1000);
+}
+
+static void *destroy(void *context)
+{
+    OK(cuCtxDestroy_v2(context));
+    return NULL;
+}
+
+/* While one thread destroys a device's last context, and waits for its work, another thread makes
+ * the next one: what that one gets is its own, and stays. */
+void check_crossing(void)
+{
+    cuda_context last, next;
+    cuda_device_ptr memory, pooled;
+    unsigned char *host;
+    unsigned version;
+    pthread_t thread;
+    OK(cuCtxCreate_v2(&last, 0, 0));
+    OK(cuLaunchHostFunc(NULL, hold_up, NULL));
+    OK(cuCtxPopCurrent_v2(&last));
+    CHECK(!pthread_create(&thread, NULL, destroy, last));
+    while (cuCtxGetApiVersion(last, &version) == CUDA_OK)
+        usleep(1000);
+    OK(cuCtxCreate_v2(&next, 0, 0));
+    OK(cuMemAlloc_v2(&memory, BYTES));
+    OK(cuMemAllocAsync(&pooled, BYTES, NULL));
+    OK(cuMemAllocHost_v2((void **)&host, BYTES));
+    atomic_store(&entered, true);
+    pthread_join(thread, NULL);
+    memset(host, 7, BYTES);
+    OK(cuMemcpyHtoD_v2(memory, host, BYTES));
+    OK(cuMemFree_v2(memory));
+    OK(cuMemFreeAsync(pooled, NULL));
+    OK(cuMemFreeHost(host));
+    OK(cuCtxDestroy_v2(next));
 }
 
 /* A reset gives back all memory, and the context can be used anew. */

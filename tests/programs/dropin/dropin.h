@@ -52,6 +52,7 @@ void demand(const struct work *work, uint32_t word);
 void check_before_init(void);
 void check_devices(void);
 void check_contexts(void);
+void check_crossing(void);
 void check_reset(void);
 void check_pointers(const struct work *work);
 void check_registered(const struct work *work);

@@ -74,6 +74,7 @@ static void calls(void)
     check_before_init();
     check_devices();
     check_contexts();
+    check_crossing();
     check_reset();
     OK(cuDevicePrimaryCtxReset_v2(0));
     check_libraries();

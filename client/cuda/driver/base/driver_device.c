@@ -122,31 +122,16 @@ cuda_result driver_device_connect(struct driver_device *device, gpushare_connect
     return result;
 }
 
-cuda_result driver_device_enter(struct driver_device *device)
+void driver_device_disconnect(struct driver_device *device)
 {
-    gpushare_connection *connection;
-    pthread_mutex_lock(&device->lock);
-    cuda_result result = connect_device(device, &connection);
-    device->contexts += result == CUDA_OK;
-    pthread_mutex_unlock(&device->lock);
-    return result;
-}
-
-void driver_device_leave(struct driver_device *device)
-{
-    gpushare_connection *connection = NULL;
-    pthread_mutex_lock(&device->lock);
-    if (--device->contexts == 0) {
-        connection = atomic_exchange(&device->connection, NULL);
-        atomic_store(&device->lost, 0);
-    }
-    pthread_mutex_unlock(&device->lock);
-    if (connection) {
-        driver_host_fn_drain(connection);
-        driver_print_forget(&device->print, connection);
-        driver_pool_forget(device->ordinal);
-        driver_registered_forget(device->ordinal);
-        device->host_stream = NULL;
-        connect_close(connection);
-    }
+    gpushare_connection *connection = atomic_exchange(&device->connection, NULL);
+    atomic_store(&device->lost, 0);
+    if (!connection)
+        return;
+    driver_host_fn_drain(connection);
+    driver_print_forget(&device->print, connection);
+    driver_pool_forget(device->ordinal);
+    driver_registered_forget(device->ordinal);
+    device->host_stream = NULL;
+    connect_close(connection);
 }

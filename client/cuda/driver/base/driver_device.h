@@ -25,10 +25,9 @@ struct gpushare_stream;
 struct driver_device {
     cuda_device ordinal;
     struct gpushare_device described; /* whole, as for no client */
-    pthread_mutex_t lock;             /* guards contexts, and the making of the connection */
+    pthread_mutex_t lock;             /* guards the making of the connection */
     _Atomic(gpushare_connection *) connection;
-    unsigned contexts; /* that stand on the connection */
-    bool warned;       /* of what the environment asks for in vain; under the lock */
+    bool warned; /* of what the environment asks for in vain; under the lock */
     /* 0, or the sticky result of all calls on the device until the connection is closed: work of
      * this client was lost, and CUDA has no way to go on from there. */
     _Atomic int lost;
@@ -60,10 +59,9 @@ cuda_result driver_device_get(cuda_device ordinal, struct driver_device **device
 /* Gives the device's connection, and makes it first if there is none. */
 cuda_result driver_device_connect(struct driver_device *device, gpushare_connection **connection);
 
-/* A context begins and ends to stand on the device. The first connects if nobody has; with the last
- * one the connection closes. */
-cuda_result driver_device_enter(struct driver_device *device);
-void driver_device_leave(struct driver_device *device);
+/* Waits for the program's functions that run in the order of streams, and closes the connection
+ * with all that the device's contexts had; no context stands on the device, and none begins to. */
+void driver_device_disconnect(struct driver_device *device);
 
 /* The device whose connection this is. NULL: of none any more. */
 static inline struct driver_device *driver_device_of(const gpushare_connection *connection)
