@@ -83,6 +83,13 @@ static bool has_worker(const struct server *server)
     return has;
 }
 
+static void demand_state(const struct server *server, const char *state)
+{
+    json_t *device = admin_answer_device(server);
+    assert_string_equal(json_string_value(json_object_get(device, "state")), state);
+    json_decref(device);
+}
+
 static void nobody_writes_beside_the_next_worker(void **state)
 {
     const struct server *server = *state;
@@ -112,12 +119,14 @@ static void nobody_writes_beside_the_next_worker(void **state)
         usleep(LOOK_US);
     }
     assert_false(has_worker(server));
+    demand_state(server, "held");
     assert_int_equal(kill(ghost, 0), 0);
 
     assert_int_equal(kill(ghost, SIGKILL), 0);
     const uint32_t after = read_word(gpu, memory);
     assert_int_equal(server_workers(server, &next, 1), 1);
     assert_int_not_equal(next, worker);
+    demand_state(server, "ready");
     /* It wrote when there was no worker, and writes no more. */
     print_message("%u before the worker's end, %u when the next one came\n", last, after);
     assert_true(after > last);

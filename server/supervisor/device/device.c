@@ -88,6 +88,11 @@ static bool request_hold(void *context, const struct worker_request_row *row)
            held_requests_add(&device->held, row->packet, row->reply, row->context) == 0;
 }
 
+static bool is_held(const struct device *device)
+{
+    return device->process && worker_process_is_held(device->process);
+}
+
 /* Gives the present worker up. Its clients are marked first, so that the answers which the link's
  * end gives them are not passed on. */
 static void device_fail(struct device *device, uint32_t error, const char *text)
@@ -101,7 +106,7 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
         if (was_ready)
             log_error(MESSAGE_TEXT(log_worker_lost), device->index, error_name(error), text);
     }
-    device->state = DEVICE_WAITING;
+    device->state = is_held(device) ? DEVICE_HELD : DEVICE_WAITING;
     device->loss = error;
     if (!device->stopping)
         ailment_note(&device->ailment, error, device->ended_at);
@@ -130,7 +135,7 @@ void device_replace(struct device *device, const struct error *why)
 
 const char *device_state_name(enum device_state state)
 {
-    static const char *const names[] = {"starting", "ready", "waiting", "stopped"};
+    static const char *const names[] = {"starting", "ready", "waiting", "held", "stopped"};
     return names[state];
 }
 
@@ -304,6 +309,24 @@ static void process_ended(void *context, int status)
     device_down(device);
 }
 
+/* The other process may have inherited the channel as well, so the link's end tells nothing. */
+static void process_held(void *context, int status)
+{
+    struct device *device = context;
+    worker_process_describe(status, device->how);
+    device->crashed = worker_process_crashed(status);
+    if (device->link)
+        device_abandon(device);
+    else if (!device->stopping)
+        device->state = DEVICE_HELD;
+}
+
+static struct worker_process_events process_events(struct device *device)
+{
+    return (struct worker_process_events){
+        .held = process_held, .ended = process_ended, .context = device};
+}
+
 /* ---- starting ---- */
 
 static const struct worker_link_events *worker_begin(struct device *device,
@@ -363,7 +386,8 @@ static void take_over(struct device *device, const struct standby_worker *standb
     watchdog_take_heartbeat(&device->watchdog, &standby->heartbeat);
     device->process = standby->process;
     device->link = standby->link;
-    worker_process_adopt(device->process, process_ended, device);
+    const struct worker_process_events process = process_events(device);
+    worker_process_adopt(device->process, &process);
     worker_link_redirect(device->link, worker_begin(device, &events));
     worker_link_begin(device->link, device->base, device->hold);
     log_notice(MESSAGE_TEXT(log_standby_serves), device->index,
@@ -394,8 +418,7 @@ int device_start(struct device *device)
                                           .activity = device->watchdog.heartbeat.page.fd,
                                           .code = device_memory_code(device),
                                           .standby = schedule_standby_name(SCHEDULE_STANDBY_NONE),
-                                          .ended = process_ended,
-                                          .context = device},
+                                          .events = process_events(device)},
                                       &channel);
     if (result == 0)
         result = channel_adopt(device, channel);
@@ -413,6 +436,7 @@ int device_start(struct device *device)
 
 int device_take_over(struct device *device, const struct device_left *left)
 {
+    const struct worker_process_events events = process_events(device);
     uint32_t warnings = device->warning_count;
     int result = 0;
     if (left->process >= 0 && left->barrier >= 0)
@@ -420,7 +444,7 @@ int device_take_over(struct device *device, const struct device_left *left)
                                           &(struct worker_process_left){left->pid, left->process,
                                                                         left->barrier,
                                                                         device->found.ordinal},
-                                          process_ended, device);
+                                          &events);
     device_memory_adopt(device, left->ledger, left->code);
     if (left->page >= 0)
         watchdog_adopt_page(&device->watchdog, left->page);

@@ -35,6 +35,7 @@ enum device_state {
     DEVICE_STARTING, /* the worker has not described the device yet */
     DEVICE_READY,    /* serves clients */
     DEVICE_WAITING,  /* the worker ended, and the next one is not started yet */
+    DEVICE_HELD,     /* the worker ended, and a process that it began still has the device */
     DEVICE_STOPPED
 };
 

@@ -255,17 +255,16 @@ static void process_start(struct standby *standby)
     /* The pace of looks is set when it is the worker. */
     int result = heartbeat_open(&standby->heartbeat, standby->schedule->watchdog_limit_ns);
     if (result == 0)
-        result = worker_process_start(
-            &standby->process,
-            &(struct worker_process_options){.loop = standby->loop,
-                                             .settings = standby->settings,
-                                             .found = standby->found,
-                                             .activity = standby->heartbeat.page.fd,
-                                             .code = standby->code->fd,
-                                             .standby = schedule_standby_name(standby->kind),
-                                             .ended = process_ended,
-                                             .context = standby},
-            &channel);
+        result = worker_process_start(&standby->process,
+                                      &(struct worker_process_options){
+                                          .loop = standby->loop,
+                                          .settings = standby->settings,
+                                          .found = standby->found,
+                                          .activity = standby->heartbeat.page.fd,
+                                          .code = standby->code->fd,
+                                          .standby = schedule_standby_name(standby->kind),
+                                          .events = {.ended = process_ended, .context = standby}},
+                                      &channel);
     if (result == 0)
         result = worker_link_open(&standby->link, standby->loop, channel, &events);
     if (result < 0) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +45,7 @@ struct worker_process {
     pid_t pid;   /* 0: reaped */
     int status;  /* then */
     uint32_t device;
-    worker_process_ended *ended;
-    void *context;
+    struct worker_process_events events;
 };
 
 /* Moves a descriptor out of the way of those that are placed; -1 stays. */
@@ -122,7 +122,17 @@ static void end_when_alone(struct worker_process *process)
     if (process->pid || !process->alone)
         return;
     uv_timer_stop(&process->timer);
-    process->ended(process->context, process->status);
+    process->events.ended(process->events.context, process->status);
+}
+
+/* Asks the pipe itself: the loop may tell of the process's end before it tells of the pipe's. */
+static void look_at_barrier(struct worker_process *process)
+{
+    struct pollfd barrier = {.fd = process->barrier, .events = POLLIN};
+    if (process->alone || poll(&barrier, 1, 0) <= 0)
+        return;
+    process->alone = true;
+    uv_poll_stop(&process->barrier_poll);
 }
 
 static void process_reap(uv_poll_t *poll, int status, int events)
@@ -140,9 +150,14 @@ static void process_reap(uv_poll_t *poll, int status, int events)
     process->status = wait_status;
     uv_poll_stop(&process->poll);
     uv_timer_stop(&process->timer);
-    if (!process->alone)
-        uv_timer_start(&process->timer, barrier_late, BARRIER_NOTICE_MS, 0);
-    end_when_alone(process);
+    look_at_barrier(process);
+    if (process->alone) {
+        end_when_alone(process);
+        return;
+    }
+    uv_timer_start(&process->timer, barrier_late, BARRIER_NOTICE_MS, 0);
+    if (process->events.held)
+        process->events.held(process->events.context, process->status);
 }
 
 static void barrier_ended(uv_poll_t *poll, int status, int events)
@@ -187,16 +202,20 @@ void worker_process_expire(struct worker_process *process, uint64_t milliseconds
         uv_timer_start(&process->timer, process_expired, milliseconds, 0);
 }
 
-void worker_process_adopt(struct worker_process *process, worker_process_ended *ended,
-                          void *context)
+void worker_process_adopt(struct worker_process *process,
+                          const struct worker_process_events *events)
 {
-    process->ended = ended;
-    process->context = context;
+    process->events = *events;
 }
 
 pid_t worker_process_pid(const struct worker_process *process)
 {
     return process->pid;
+}
+
+bool worker_process_is_held(const struct worker_process *process)
+{
+    return !process->pid && !process->alone;
 }
 
 int worker_process_pidfd(const struct worker_process *process)
@@ -333,8 +352,7 @@ int worker_process_start(struct worker_process **out, const struct worker_proces
                                            .code = options->code,
                                            .output = -1,
                                            .survives = options->settings->keeps};
-    *process = (struct worker_process){.ended = options->ended,
-                                       .context = options->context,
+    *process = (struct worker_process){.events = options->events,
                                        .pidfd = -1,
                                        .device = options->found->ordinal,
                                        .barrier = barrier[0],
@@ -358,8 +376,8 @@ int worker_process_start(struct worker_process **out, const struct worker_proces
 }
 
 int worker_process_take_over(struct worker_process **out, uv_loop_t *loop,
-                             const struct worker_process_left *left, worker_process_ended *ended,
-                             void *context)
+                             const struct worker_process_left *left,
+                             const struct worker_process_events *events)
 {
     *out = NULL;
     struct worker_process *process = calloc(1, sizeof *process);
@@ -372,8 +390,7 @@ int worker_process_take_over(struct worker_process **out, uv_loop_t *loop,
                                        .pidfd = left->pidfd,
                                        .barrier = left->barrier,
                                        .device = left->device,
-                                       .ended = ended,
-                                       .context = context};
+                                       .events = *events};
     int result = process_watch(process, loop);
     if (result < 0) {
         close(left->barrier);

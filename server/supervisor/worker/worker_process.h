@@ -28,11 +28,21 @@ struct discovery_device;
 struct settings;
 struct worker_process;
 
-/* Called from the loop when the process has ended and is reaped, and no process that it began is
- * left. status is waitpid's. The callee may free the process. */
+/* status is waitpid's. */
 typedef void worker_process_ended(void *context, int status);
 
-/* The start of a worker. All but loop and context is needed only during the call. */
+/* Called from the loop. */
+struct worker_process_events {
+    /* The process has ended and is reaped, and one that it began still has what it inherited: the
+     * device, and the channel too. ended follows when that one has ended. NULL: nobody asks. */
+    worker_process_ended *held;
+    /* The process has ended and is reaped, and no process that it began is left. The callee may
+     * free the process. */
+    worker_process_ended *ended;
+    void *context;
+};
+
+/* The start of a worker. All but loop and events is needed only during the call. */
 struct worker_process_options {
     uv_loop_t *loop;
     const struct settings *settings;
@@ -42,8 +52,7 @@ struct worker_process_options {
      * that outlives it (server/worker/code/cache/code_store.h; -1: none). */
     int activity, code;
     const char *standby; /* how far it goes before it waits to be told to serve: --standby */
-    worker_process_ended *ended;
-    void *context;
+    struct worker_process_events events;
 };
 
 /* Starts a worker. The descriptors in *options stay the caller's. *channel becomes the supervisor's
@@ -52,8 +61,8 @@ int worker_process_start(struct worker_process **process,
                          const struct worker_process_options *options, int *channel);
 
 /* Somebody else is told when the process has ended. */
-void worker_process_adopt(struct worker_process *process, worker_process_ended *ended,
-                          void *context);
+void worker_process_adopt(struct worker_process *process,
+                          const struct worker_process_events *events);
 
 /* A worker that an earlier supervisor started, and the descriptors that it held of it. */
 struct worker_process_left {
@@ -65,14 +74,18 @@ struct worker_process_left {
 /* Takes over such a worker, with its descriptors, which the process owns then, on failure too. Its
  * status is not to be had: it counts as 0. Returns as above. */
 int worker_process_take_over(struct worker_process **process, uv_loop_t *loop,
-                             const struct worker_process_left *left, worker_process_ended *ended,
-                             void *context);
+                             const struct worker_process_left *left,
+                             const struct worker_process_events *events);
 
 /* Its pidfd and its barrier, for a later supervisor; both stay the process's. */
 int worker_process_pidfd(const struct worker_process *process);
 int worker_process_barrier(const struct worker_process *process);
 
+/* 0: the process is reaped. */
 pid_t worker_process_pid(const struct worker_process *process);
+
+/* Whether it is reaped, and a process that it began still has what it inherited. */
+bool worker_process_is_held(const struct worker_process *process);
 
 /* Kills the process if it has not ended in this time. A later call does not change the time. */
 void worker_process_expire(struct worker_process *process, uint64_t milliseconds);

@@ -94,14 +94,22 @@ static void nothing_but_the_channel_is_inherited(void **state)
 /* ---- the barrier ---- */
 
 struct waiting {
-    bool ended;
+    bool held, ended;
     int status;
 };
 
 static void note_end(void *context, int status)
 {
     struct waiting *waiting = context;
-    *waiting = (struct waiting){true, status};
+    waiting->ended = true;
+    assert_int_equal(waiting->status, status);
+}
+
+static void note_held(void *context, int status)
+{
+    struct waiting *waiting = context;
+    waiting->held = true;
+    waiting->status = status;
 }
 
 static pid_t number_in(const char *path)
@@ -142,14 +150,14 @@ static void a_worker_has_ended_when_nothing_of_it_is_left(void **state)
     snprintf(settings.driver, sizeof settings.driver, "/none");
     uv_loop_init(&loop);
     int activity = memfd_create("activity", MFD_CLOEXEC);
-    const struct worker_process_options options = {.loop = &loop,
-                                                   .settings = &settings,
-                                                   .found = &found,
-                                                   .activity = activity,
-                                                   .code = -1,
-                                                   .standby = "none",
-                                                   .ended = note_end,
-                                                   .context = &waiting};
+    const struct worker_process_options options = {
+        .loop = &loop,
+        .settings = &settings,
+        .found = &found,
+        .activity = activity,
+        .code = -1,
+        .standby = "none",
+        .events = {.held = note_held, .ended = note_end, .context = &waiting}};
     assert_int_equal(worker_process_start(&process, &options, &channel), 0);
     while (worker_process_pid(process))
         uv_run(&loop, UV_RUN_ONCE);
@@ -157,6 +165,9 @@ static void a_worker_has_ended_when_nothing_of_it_is_left(void **state)
     assert_true(ghost > 0);
     for (int i = 0; i < 100; i++)
         uv_run(&loop, UV_RUN_NOWAIT);
+    assert_true(waiting.held);
+    assert_true(worker_process_is_held(process));
+    assert_int_equal(WEXITSTATUS(waiting.status), 3);
     assert_false(waiting.ended);
     kill(ghost, SIGKILL);
     while (!waiting.ended)
