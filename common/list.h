@@ -176,15 +176,6 @@ static inline struct queue_link *queue_take(struct queue *queue)
     return link;
 }
 
-/* Takes all links out and returns the first; `next` leads from it to the others. NULL if the
- * queue is empty. */
-static inline struct queue_link *queue_take_all(struct queue *queue)
-{
-    struct queue_link *link = queue->first;
-    queue->first = queue->last = NULL;
-    return link;
-}
-
 /* Takes this link out, in time linear in the queue's length. Returns false if the queue does not
  * hold it. */
 static inline bool queue_remove(struct queue *queue, struct queue_link *link)

@@ -2,12 +2,10 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/ipc/channel.h"
 #include "common/messages.h"
-#include "common/printable.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -312,19 +310,4 @@ bool channel_is_old_refusal(const struct channel_message *message)
     return failed.bytes == sizeof failed &&
            (failed.opcode == PROTO_FAILED || failed.opcode == PROTO_ENDED) && !failed.reserved &&
            !failed.client;
-}
-
-int channel_send_failed(int fd, uint64_t serial, uint32_t client, uint32_t error,
-                        const char *format, ...)
-{
-    struct proto_failed body = {.error = error ? error : PROTO_ERROR_UNKNOWN};
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(body.text, sizeof body.text, format, arguments);
-    va_end(arguments);
-    /* The text may quote a peer's words, and a receiver refuses texts with control characters. */
-    printable_replace(body.text);
-    return channel_send(
-        fd, &(struct channel_packet){
-                .opcode = PROTO_FAILED, .serial = serial, .client = client, .body = &body});
 }

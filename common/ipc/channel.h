@@ -116,12 +116,6 @@ int channel_refuse_old_hello(int fd, uint32_t serial, const char *text);
  * message: one for which channel_receive returned -EPROTO. */
 bool channel_is_old_refusal(const struct channel_message *message);
 
-/* Sends "failed" with an error number and one formatted sentence, and returns as channel_send
- * does. An error of 0 is sent as PROTO_ERROR_UNKNOWN. The sentence is cut to the size of the
- * field, and control characters become '?'. */
-int channel_send_failed(int fd, uint64_t serial, uint32_t client, uint32_t error,
-                        const char *format, ...) __attribute__((format(printf, 5, 6)));
-
 /* Closes the descriptors that the message still holds, and sets their slots to -1. Idempotent. */
 void channel_close_fds(struct channel_message *message);
 

@@ -418,8 +418,13 @@ int main(int argc, char *argv[])
     activity_watch(&driver);
     int status = 0;
     uint32_t error =
-        gpu_open_driver(&gpu, &driver, options.device, options.uuid_given ? options.uuid : NULL,
-                        options.device_base, options.host_base, options.arena_bytes, &why);
+        gpu_open_driver(&gpu,
+                        &(struct gpu_options){
+                            .cuda = &driver,
+                            .ordinal = options.device,
+                            .uuid = options.uuid_given ? options.uuid : NULL,
+                            .arena = {options.device_base, options.host_base, options.arena_bytes}},
+                        &why);
     bool goes_on = error || stand_by(&options, STANDBY_DRIVER, &status);
     if (!error && goes_on)
         error = gpu_open_context(&gpu, options.device, &why);

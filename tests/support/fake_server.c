@@ -22,6 +22,7 @@
 #include "common/ipc/shm.h"
 #include "common/ipc/timeline.h"
 #include "common/util.h"
+#include "tests/support/failed.h"
 #include "tests/support/granted.h"
 
 void fake_die(const char *what)
@@ -50,7 +51,7 @@ static void reply_done(struct fake_server *server, struct fake_client *client)
 static void refuse(struct fake_server *server, struct fake_client *client, uint32_t error,
                    const char *text)
 {
-    (void)channel_send_failed(client->fd, server->message.header.serial, 0, error, "%s", text);
+    (void)failed_send(client->fd, server->message.header.serial, 0, error, "%s", text);
 }
 
 static void hang_up(struct fake_client *client)

@@ -142,11 +142,6 @@ void block_destroy(struct block *b)
     keep_memory(b, b->bytes, b->launch->threads);
 }
 
-uint64_t block_lane_instructions(const struct block *b)
-{
-    return b->lane_instructions;
-}
-
 /* ---- barriers ---- */
 
 static void give_reduction(struct warp *w, const struct split *s, const struct barrier *barrier)

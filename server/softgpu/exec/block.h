@@ -62,8 +62,4 @@ enum block_state block_run(struct block *block, uint64_t budget, uint64_t *clock
  * caller's to scale. */
 void block_set_pace(struct block *block, uint32_t permille);
 
-/* Returns the number of lane instructions executed so far; only active lanes count. For
- * tests. */
-uint64_t block_lane_instructions(const struct block *block);
-
 #endif

@@ -180,7 +180,7 @@ struct block {
     uint8_t *shared; /* NULL until block_shared_ready() */
     uint32_t shared_bytes;
     uint32_t awaited; /* a bit for each barrier at which a thread has arrived */
-    uint64_t clock_ps, instructions, lane_instructions, cycles;
+    uint64_t clock_ps, instructions, cycles;
     uint32_t rate;
     uint32_t pace_permille; /* of nanosleep */
     uint32_t next_warp;

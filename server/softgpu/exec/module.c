@@ -98,15 +98,6 @@ int module_place(struct module *m, uint64_t global_base, uint64_t const_base, st
 
 /* ---- looking things up ---- */
 
-struct function *module_function(struct module *m, const char *name)
-{
-    for (size_t i = 0; i < m->function_count; i++) {
-        if (strcmp(m->functions[i].ptx->name, name) == 0)
-            return &m->functions[i];
-    }
-    return NULL;
-}
-
 size_t module_function_count(const struct module *m)
 {
     return m->function_count;

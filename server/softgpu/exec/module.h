@@ -34,8 +34,7 @@ size_t module_const_bytes(const struct module *module);
 int module_place(struct module *module, uint64_t global_base, uint64_t const_base,
                  struct error *why);
 
-/* A kernel (.entry) by name, or NULL. For tests. */
-struct function *module_function(struct module *module, const char *name);
+/* The kernels (.entry), in the order of the text. */
 size_t module_function_count(const struct module *module);
 struct function *module_function_at(struct module *module, size_t index);
 /* Finds a .global or .const variable by name. Returns 0, or -1 if there is none. */

@@ -343,9 +343,8 @@ static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *step
     _Alignas(64) uint8_t result[LANES * 8];
     const struct op *ops = w->frame->code->ops;
     struct block *b = w->block;
-    uint64_t left = *steps, lanes = 0;
+    uint64_t left = *steps;
     uint32_t pc = w->pc, mask = w->mask;
-    uint32_t width = lane_count(mask);
     enum exec_result r = EXEC_MOVED;
 
     while (pc < limit) {
@@ -357,7 +356,6 @@ static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *step
                 break;
             }
             left--;
-            lanes += active == mask ? width : (uint32_t)__builtin_popcount(active);
         }
         if (op->kind == OP_VALUE) {
             if (active == ALL_LANES) {
@@ -372,7 +370,6 @@ static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *step
                 pc = (uint32_t)op->target;
             } else if (active) {
                 split_diverge(w, active, (uint32_t)op->target, pc);
-                b->lane_instructions += lanes;
                 settle_clocks(b, steps, left);
                 return EXEC_MOVED;
             } else {
@@ -382,17 +379,14 @@ static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *step
             w->pc = pc;
             settle_clocks(b, steps, left); /* the clocks show the time of this instruction */
             r = op->action(w, op, active);
-            if (r != EXEC_NEXT) {
-                b->lane_instructions += lanes;
+            if (r != EXEC_NEXT)
                 return r;
-            }
             r = EXEC_MOVED;
             pc++;
         } else {
             pc++;
         }
     }
-    b->lane_instructions += lanes;
     w->splits[w->current].pc = pc;
     settle_clocks(b, steps, left);
     return r;

@@ -118,11 +118,6 @@ void objects_free(struct objects *objects, enum object_kind kind, uint32_t numbe
         table->low = number - 1;
 }
 
-uint32_t objects_used(const struct objects *objects, enum object_kind kind)
-{
-    return objects->tables[kind].used;
-}
-
 /* ---- kernels ---- */
 
 static uint64_t function_hash(const struct objects *objects, uint32_t module, const void *name,

@@ -99,9 +99,6 @@ struct object *objects_change(struct objects *objects, enum object_kind kind, ui
 /* Frees a number that is taken. */
 void objects_free(struct objects *objects, enum object_kind kind, uint32_t number);
 
-/* How many numbers of a kind are taken. For tests. */
-uint32_t objects_used(const struct objects *objects, enum object_kind kind);
-
 /* Like objects_new, for a kernel. The name is copied. */
 int objects_function_new(struct objects *objects, uint32_t module, const void *name,
                          size_t name_bytes, uint32_t *number);

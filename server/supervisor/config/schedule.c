@@ -247,11 +247,6 @@ unsigned schedule_differs(const struct schedule *a, const struct schedule *b)
                 : 0);
 }
 
-bool schedule_equal(const struct schedule *a, const struct schedule *b)
-{
-    return schedule_differs(a, b) == 0;
-}
-
 uint64_t schedule_start_limit_ns(const struct schedule *schedule)
 {
     return saturating_mul(START_LIMITS, schedule->watchdog_limit_ns);

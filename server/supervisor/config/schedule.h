@@ -116,7 +116,6 @@ void schedule_merge(struct schedule *schedule, const struct schedule *from, unsi
 
 /* The parts, as bits, in which the two differ. */
 unsigned schedule_differs(const struct schedule *a, const struct schedule *b);
-bool schedule_equal(const struct schedule *a, const struct schedule *b);
 
 /* "mode fair, lease 50ms, precision 5%, ...": each part that people write, with its value. Returns
  * text. */

@@ -39,11 +39,6 @@ bool client_state_follows(enum client_state from, enum client_state to)
     return states[from].next >> to & 1;
 }
 
-const char *client_state_name(enum client_state state)
-{
-    return states[state].name;
-}
-
 void client_state_set(struct client *client, enum client_state to)
 {
     enum client_state from = client_state(client);

@@ -101,9 +101,6 @@ static inline bool client_state_is_leaving(enum client_state state)
 /* Whether the drawing has an arrow from one state to the other. */
 bool client_state_follows(enum client_state from, enum client_state to);
 
-/* The state's name in lower case, for logs. The string is static. */
-const char *client_state_name(enum client_state state);
-
 /* Changes the state; setting the present state again does nothing. A step that the drawing lacks is
  * a defect of the worker, so it ends the process. Under client->lock. */
 void client_state_set(struct client *client, enum client_state to);

@@ -186,22 +186,21 @@ uint32_t gpu_find_device(const struct cuda_driver *cuda, int ordinal, const uint
     return error_set(why, MESSAGE(device_gone));
 }
 
-uint32_t gpu_open_driver(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal,
-                         const uint8_t *uuid, uint64_t device_base, uint64_t host_base,
-                         uint64_t arena_bytes, struct error *why)
+uint32_t gpu_open_driver(struct gpu *gpu, const struct gpu_options *options, struct error *why)
 {
-    const struct arena arena = {device_base, host_base, arena_bytes};
-    *gpu = (struct gpu){.cuda = cuda, .arena_bytes = arena_bytes};
-    uint32_t error = gpu_arena_reserve_host(&arena, why);
+    const struct cuda_driver *cuda = options->cuda;
+    const struct arena *arena = &options->arena;
+    *gpu = (struct gpu){.cuda = cuda, .arena_bytes = arena->bytes};
+    uint32_t error = gpu_arena_reserve_host(arena, why);
     if (error)
         return error;
-    gpu->host_base = host_base;
+    gpu->host_base = arena->host_base;
     cuda_result result = cuda->cuInit(0);
-    error = result == CUDA_OK ? gpu_arena_reserve_device(cuda, &arena, why)
+    error = result == CUDA_OK ? gpu_arena_reserve_device(cuda, arena, why)
                               : driver_error_set_init(why, result);
     if (!error) {
-        gpu->device_base = device_base;
-        error = gpu_find_device(cuda, ordinal, uuid, &gpu->handle, why);
+        gpu->device_base = arena->device_base;
+        error = gpu_find_device(cuda, options->ordinal, options->uuid, &gpu->handle, why);
     }
     if (!error)
         error = require_features(gpu, why);
@@ -234,14 +233,6 @@ uint32_t gpu_open_context(struct gpu *gpu, int ordinal, struct error *why)
     if (error)
         gpu_close(gpu);
     return error;
-}
-
-uint32_t gpu_open(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal, const uint8_t *uuid,
-                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, struct error *why)
-{
-    uint32_t error =
-        gpu_open_driver(gpu, cuda, ordinal, uuid, device_base, host_base, arena_bytes, why);
-    return error ? error : gpu_open_context(gpu, ordinal, why);
 }
 
 cuda_result gpu_enter(const struct gpu *gpu)

@@ -3,9 +3,9 @@
 /*
  * gpu: the one GPU of this worker: its driver, its context, its two arenas.
  *
- * gpu_open reserves the host arena before it touches the driver, and the device arena right after
- * cuInit, so that nothing else can have settled there. Once there is a context, gpu_open maps
- * memory in the device arena and reads it back, to prove that the arena works.
+ * gpu_open_driver reserves the host arena before it touches the driver, and the device arena right
+ * after cuInit, so that nothing else can have settled there. gpu_open_context makes the context and
+ * maps memory in the device arena and reads it back, to prove that the arena works.
  */
 #ifndef GPUSHARE_SERVER_WORKER_DEVICE_GPU_H
 #define GPUSHARE_SERVER_WORKER_DEVICE_GPU_H
@@ -16,6 +16,7 @@
 
 #include "common/cuda/cuda_driver.h"
 #include "common/error.h"
+#include "common/ipc/arena.h"
 #include "protocol.h"
 #include "server/worker/device/clearing.h"
 #include "server/worker/device/local_memory.h"
@@ -29,7 +30,7 @@ struct gpu {
     uint64_t arena_bytes; /* size of each arena */
     uint64_t granularity; /* bytes; device memory is mapped in multiples of it */
     struct proto_device_info info;
-    struct clearing clearing;     /* the caller's: gpu_open and gpu_close leave it alone */
+    struct clearing clearing;     /* the caller's: opening and gpu_close leave it alone */
     struct local_memory local;    /* worker_start opens it */
     struct gpu_host_range *hosts; /* the parts of the host arena in use; control thread */
     size_t host_count, host_room;
@@ -39,22 +40,23 @@ struct gpu_host_range {
     uint64_t start, end;
 };
 
-/*
- * Reserves both arenas, starts the driver, retains the primary context and makes it current in the
- * calling thread. The caller keeps cuda, which must outlive the device. uuid: of the device, 16
- * bytes; NULL: the device of this ordinal. A driver that was told to show one device only numbers
- * it 0, so with a UUID the ordinal only names the device. Returns 0, or an error number with one
- * sentence in why; nothing is left open then.
- */
-uint32_t gpu_open(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal, const uint8_t *uuid,
-                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes,
-                  struct error *why);
+/* A device to open. */
+struct gpu_options {
+    const struct cuda_driver *cuda; /* the caller's; it must outlive the device */
+    /* A driver that was told to show one device only numbers it 0, so with a UUID the ordinal only
+     * names the device. */
+    int ordinal;
+    const uint8_t *uuid; /* 16 bytes; NULL: the device of this ordinal */
+    struct arena arena;
+};
 
-/* The two halves of gpu_open, for a worker that waits between them: all that needs no context, and
- * the rest. gpu_open_context closes the device if it fails. */
-uint32_t gpu_open_driver(struct gpu *gpu, const struct cuda_driver *cuda, int ordinal,
-                         const uint8_t *uuid, uint64_t device_base, uint64_t host_base,
-                         uint64_t arena_bytes, struct error *why);
+/*
+ * A device is opened in two steps, between which a worker may wait. gpu_open_driver does all that
+ * needs no context: it reserves both arenas and starts the driver. gpu_open_context retains the
+ * primary context and makes it current in the calling thread. Each returns 0, or an error number
+ * with one sentence in why; nothing is left open then.
+ */
+uint32_t gpu_open_driver(struct gpu *gpu, const struct gpu_options *options, struct error *why);
 uint32_t gpu_open_context(struct gpu *gpu, int ordinal, struct error *why);
 
 /* Finds a device of a driver that was initialised, by its UUID or, with uuid NULL, by its number.

@@ -455,27 +455,6 @@ static void a_full_socket_says_so(void **state)
     assert_int_equal(result, -EAGAIN);
 }
 
-static void a_refusal_is_one_clean_sentence(void **state)
-{
-    (void)state;
-    static char text[1000];
-    memset(text, 'y', sizeof text - 1);
-    assert_int_equal(
-        channel_send_failed(pair[0], 5, 6, PROTO_ERROR_INVALID_VALUE, "bad \"%s\"", "a\n\x1b\x7f"),
-        0);
-    assert_int_equal(receive_as(PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR), 0);
-    const struct proto_failed *failed = got.body;
-    assert_int_equal(got.header.serial, 5);
-    assert_int_equal(failed->error, PROTO_ERROR_INVALID_VALUE);
-    assert_string_equal(failed->text, "bad \"a???\"");
-    /* Too long is cut; no error number at all becomes one. */
-    assert_int_equal(channel_send_failed(pair[0], 5, 6, 0, "%s", text), 0);
-    assert_int_equal(receive_as(PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR), 0);
-    failed = got.body;
-    assert_int_equal(failed->error, PROTO_ERROR_UNKNOWN);
-    assert_int_equal(strlen(failed->text), sizeof failed->text - 1);
-}
-
 /* A whole packet as a client or a server of major version 1 wrote it. */
 static void peers_of_major_1_are_known_by_their_packets(void **state)
 {
@@ -538,7 +517,6 @@ int main(void)
         CASE(random_packets),
         CASE(malformed_messages_are_not_sent),
         CASE(a_full_socket_says_so),
-        CASE(a_refusal_is_one_clean_sentence),
         CASE(peers_of_major_1_are_known_by_their_packets),
         CASE(serials_have_64_bits),
     };

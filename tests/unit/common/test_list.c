@@ -202,21 +202,6 @@ static void a_link_leaves_a_queue_from_anywhere(void **state)
     assert_true(queue_is_empty(&queue));
 }
 
-static void a_queue_is_emptied_at_once(void **state)
-{
-    (void)state;
-    take_all_out();
-    struct queue queue = {0};
-    assert_null(queue_take_all(&queue));
-    queue_append(&queue, &items[0].queued);
-    queue_append(&queue, &items[1].queued);
-    struct queue_link *all = queue_take_all(&queue);
-    assert_ptr_equal(all, &items[0].queued);
-    assert_ptr_equal(all->next, &items[1].queued);
-    assert_null(all->next->next);
-    assert_true(queue_is_empty(&queue));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,7 +211,6 @@ int main(void)
         cmocka_unit_test(the_entry_at_hand_may_leave_and_be_freed),
         cmocka_unit_test(a_queue_is_first_in_first_out),
         cmocka_unit_test(a_link_leaves_a_queue_from_anywhere),
-        cmocka_unit_test(a_queue_is_emptied_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """The structure as the built objects show it: files of a component call each other in one direction, the client
-library's engine calls none of its public functions and the library prints nothing, and no exported name stands twice."""
+library's engine calls none of its public functions and the library prints nothing, and no exported name stands twice or
+for tests alone."""
 import os
 import platform
 import re
@@ -28,6 +29,15 @@ COMPONENTS = [
 ]
 # The C library's ways to a terminal or a log; dprintf and write are used for sockets and memory files alone.
 PRINTS = re.compile(r"^_*(v?f?printf|puts|fputs|putchar|fputc|putc|fwrite|perror|v?warnx?|v?errx?|v?syslog|stderr|stdout)(_chk|_unlocked)?$")
+# What a program that is not ours calls: CUDA's functions, the client library's, and those of an auditing library.
+PUBLIC = re.compile(r"cu[A-Z]|cuda[A-Z]|__cuda|gpushare_|la_|main$|__odr_asan")
+# Functions that only tests call, each with the reason why it stands in production code.
+FOR_TESTS = {
+    "cuda_driver_open_partly": "the programs that look at a driver of any kind take it, and go out in the bundle for GPUs",
+    "device_adopt": "a test plays the worker at the other end of a socket",
+    "worker_link_outstanding": "no other thing shows a request whose answer nobody gets",
+}
+NO_CODE = re.compile(r"""/\*.*?\*/|'(?:\\.|[^'\\\n])'|"(?:\\.|[^"\\\n])*\"""", re.S)
 # NAME_MACHINE.c is compiled for that machine alone.
 OTHER_MACHINE = re.compile(r"_(?!%s)(x86_64|aarch64)\.c$" % platform.machine())
 
@@ -162,6 +172,25 @@ class Circles(unittest.TestCase):
         # One of them is in each library of the CUDA runtime, with the parameters of its release.
         releases = {"client/cuda/runtime/release_12.c", "client/cuda/runtime/release_13.c"}
         self.assertEqual({symbol: paths for symbol, paths in home.items() if len(paths) > 1 and set(paths) != releases}, {})
+
+    def test_production_calls_each_function_that_it_exports(self):
+        defined, undefined, words = {}, set(), {}
+        for folder, apart, _ in COMPONENTS:
+            for path, (own, others) in symbols(sources(folder, apart)).items():
+                defined.update((symbol, path) for symbol in own if not PUBLIC.match(symbol))
+                undefined |= others
+        for folder in ("common", "server", "client"):
+            for at, _, names in os.walk(os.path.join(ROOT, folder)):
+                for name in names:
+                    if name.endswith((".c", ".h", ".inc")):
+                        with open(os.path.join(at, name), encoding="utf-8") as text:
+                            for word in re.findall(r"\w+", NO_CODE.sub(" ", text.read())):
+                                words[word] = words.get(word, 0) + 1
+        # A function that its own file calls stands there twice, and once in a header.
+        self.assertGreater(len(defined), 1500)
+        alone = {symbol for symbol in defined if symbol not in undefined and words.get(symbol, 0) < 3}
+        self.assertEqual({symbol: defined[symbol] for symbol in alone - FOR_TESTS.keys()}, {}, "only tests call these")
+        self.assertEqual(FOR_TESTS.keys() - alone, set(), "these need no exception")
 
 
 if __name__ == "__main__":

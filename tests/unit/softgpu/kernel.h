@@ -86,6 +86,18 @@ __attribute__((unused)) static void kernel_free(void)
     kernel_memory = NULL;
 }
 
+/* Returns the kernel of a name, or NULL. */
+__attribute__((unused)) static struct function *kernel_find(struct module *m, const char *name)
+{
+    struct function_info info;
+    for (size_t i = 0; i < module_function_count(m); i++) {
+        function_info(module_function_at(m, i), &info);
+        if (strcmp(info.name, name) == 0)
+            return module_function_at(m, i);
+    }
+    return NULL;
+}
+
 struct kernel_launch {
     const char *name;
     uint32_t grid, threads, shared;
@@ -93,14 +105,14 @@ struct kernel_launch {
     const void *params;
     uint64_t budget; /* per block_run(), 0: a million */
     uint32_t rate;
-    uint64_t clock_ns, lane_instructions;
+    uint64_t clock_ns;
     uint64_t runs;
 };
 
 __attribute__((unused)) static enum block_state
 kernel_run(struct module *m, struct kernel_launch *l, struct fault *fault)
 {
-    struct function *f = module_function(m, l->name);
+    struct function *f = kernel_find(m, l->name);
     assert_non_null(f);
     struct block_launch launch = {.function = f,
                                   .grid = {l->grid, 1, 1},
@@ -123,7 +135,6 @@ kernel_run(struct module *m, struct kernel_launch *l, struct fault *fault)
                 clock = wake;
             }
         } while ((state == BLOCK_READY || state == BLOCK_ASLEEP) && l->runs < 100000);
-        l->lane_instructions += block_lane_instructions(b);
         l->clock_ns = clock;
         block_destroy(b);
     }

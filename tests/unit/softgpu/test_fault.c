@@ -133,7 +133,7 @@ static void a_range_that_vanishes_is_no_longer_used(void **state)
     kernel_allow(data, sizeof(data), MEMORY_READ | MEMORY_WRITE);
     struct module *m = kernel_module(KERNEL("L:\nld.volatile.global.u32 %r2, [%rd1];\nbra L;"));
     struct params p = {at(data), out};
-    struct function *k = module_function(m, "k");
+    struct function *k = kernel_find(m, "k");
     struct block_launch launch = {
         .function = k, .grid = {1, 1, 1}, .threads = {1, 1, 1}, .params = (const uint8_t *)&p};
     struct block *b = block_create(&launch, (uint32_t[3]){0}, 0);

@@ -31,9 +31,9 @@ static void a_module_describes_its_kernels(void **state)
     kernel_forget();
     struct module *m = kernel_module(DECLARED);
     assert_int_equal(module_function_count(m), 2);
-    assert_null(module_function(m, "f"));
+    assert_null(kernel_find(m, "f"));
     struct function_info info;
-    function_info(module_function(m, "two"), &info);
+    function_info(kernel_find(m, "two"), &info);
     assert_int_equal(info.param_count, 3);
     assert_int_equal(info.param_bytes, 32);
     assert_int_equal(info.static_shared_bytes, 32); /* 24 + 4, aligned for dyn */
@@ -42,11 +42,11 @@ static void a_module_describes_its_kernels(void **state)
     assert_int_equal(info.ptx_version, 80);
     assert_int_equal(info.target, 90);
     uint32_t offset, bytes;
-    assert_int_equal(function_param(module_function(m, "two"), 1, &offset, &bytes), 0);
+    assert_int_equal(function_param(kernel_find(m, "two"), 1, &offset, &bytes), 0);
     assert_int_equal(offset, 8);
     assert_int_equal(bytes, 12);
-    assert_int_equal(function_param(module_function(m, "two"), 3, &offset, &bytes), -1);
-    function_info(module_function(m, "one"), &info);
+    assert_int_equal(function_param(kernel_find(m, "two"), 3, &offset, &bytes), -1);
+    function_info(kernel_find(m, "one"), &info);
     assert_int_equal(info.static_shared_bytes, 0);
     assert_int_equal(info.max_threads, 1024);
     module_destroy(m);
@@ -169,7 +169,7 @@ static void mutated_modules_never_crash(void **state)
         kernel_forget();
         kernel_allow(data, sizeof(data), MEMORY_READ | MEMORY_WRITE);
         m = kernel_module(copy);
-        struct function *f = module_function(m, "all");
+        struct function *f = kernel_find(m, "all");
         struct block_launch launch = {.function = f,
                                       .grid = {1, 1, 1},
                                       .threads = {40, 1, 1},

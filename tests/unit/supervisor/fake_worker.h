@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "common/ipc/channel.h"
+#include "tests/support/failed.h"
 
 #define FAKE_CLIENTS 64
 
@@ -76,8 +77,8 @@ static inline void fake_answer_map(struct fake_worker *worker,
     if (worker->refuse_map || (worker->refuse_above && body.count > worker->refuse_above)) {
         if (worker->refuse_map)
             worker->refuse_map--;
-        channel_send_failed(worker->fd, message->header.serial, message->header.client,
-                            PROTO_ERROR_OUT_OF_MEMORY, "the device is full");
+        failed_send(worker->fd, message->header.serial, message->header.client,
+                    PROTO_ERROR_OUT_OF_MEMORY, "the device is full");
         return;
     }
     int fd = memfd_create("fake-device", MFD_CLOEXEC);
@@ -108,8 +109,8 @@ static inline void fake_answer_free(struct fake_worker *worker,
 {
     struct proto_worker_unmap body = {0};
     if (worker->refuse_unmap && message->header.opcode != PROTO_WORKER_DETACH) {
-        channel_send_failed(worker->fd, message->header.serial, message->header.client,
-                            PROTO_ERROR_UNKNOWN, "the driver keeps it");
+        failed_send(worker->fd, message->header.serial, message->header.client, PROTO_ERROR_UNKNOWN,
+                    "the driver keeps it");
         return;
     }
     memcpy(&body, message->data + sizeof(struct proto_message_header), message->type->bytes);
@@ -154,8 +155,8 @@ static inline void fake_answer_module(struct fake_worker *worker,
         memcpy(&body, message->body, sizeof body);
         struct proto_module_loaded loaded = {.module = body.module, .functions = 1};
         if (worker->refuse_load) {
-            channel_send_failed(worker->fd, message->header.serial, message->header.client,
-                                PROTO_ERROR_INVALID_PTX, "line 3");
+            failed_send(worker->fd, message->header.serial, message->header.client,
+                        PROTO_ERROR_INVALID_PTX, "line 3");
             return;
         }
         worker->modules++;
@@ -180,9 +181,9 @@ static inline bool fake_refuses_sums(struct fake_worker *worker,
         worker->schedule.mode == PROTO_MODE_STRICT || worker->schedule.mode == PROTO_MODE_FAIR;
     if (threads <= PROTO_PERCENT_WHOLE && !(timed && time > PROTO_PERCENT_WHOLE))
         return false;
-    channel_send_failed(worker->fd, message->header.serial, message->header.client,
-                        PROTO_ERROR_INVALID_VALUE, "threads come to %u, time to %u",
-                        (unsigned)threads, (unsigned)time);
+    failed_send(worker->fd, message->header.serial, message->header.client,
+                PROTO_ERROR_INVALID_VALUE, "threads come to %u, time to %u", (unsigned)threads,
+                (unsigned)time);
     return true;
 }
 
@@ -234,8 +235,8 @@ static inline void fake_answer_schedule(struct fake_worker *worker,
     struct proto_worker_schedule before = worker->schedule;
     worker->schedules++;
     if (worker->refuse_schedule) {
-        channel_send_failed(worker->fd, message->header.serial, message->header.client,
-                            PROTO_ERROR_INVALID_VALUE, "%s", worker->refuse_schedule);
+        failed_send(worker->fd, message->header.serial, message->header.client,
+                    PROTO_ERROR_INVALID_VALUE, "%s", worker->refuse_schedule);
         return;
     }
     memcpy(&worker->schedule, message->body, sizeof worker->schedule);
@@ -251,8 +252,8 @@ static inline void fake_answer_account(struct fake_worker *worker,
     struct proto_worker_account account;
     memcpy(&account, message->body, sizeof account);
     if (worker->refuse_requests && account.time_request) {
-        channel_send_failed(worker->fd, message->header.serial, message->header.client,
-                            PROTO_ERROR_INVALID_VALUE, "%s", worker->refuse_requests);
+        failed_send(worker->fd, message->header.serial, message->header.client,
+                    PROTO_ERROR_INVALID_VALUE, "%s", worker->refuse_requests);
         return;
     }
     worker->account = account;

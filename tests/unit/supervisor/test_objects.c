@@ -50,7 +50,7 @@ static void the_lowest_free_number_is_given(void **state)
     objects_free(&objects, OBJECT_EVENT, 3);
     objects_free(&objects, OBJECT_EVENT, 40);
     assert_null(objects_find(&objects, OBJECT_EVENT, 3));
-    assert_int_equal(objects_used(&objects, OBJECT_EVENT), 97);
+    assert_int_equal(objects.tables[OBJECT_EVENT].used, 97);
     assert_int_equal(take(OBJECT_EVENT), 3);
     assert_int_equal(take(OBJECT_EVENT), 40);
     assert_int_equal(take(OBJECT_EVENT), 70);
@@ -122,7 +122,7 @@ static void an_unloaded_module_takes_its_kernels_along(void **state)
         assert_int_equal(take_kernel(1 + i % 2, name), i + 1);
     }
     objects_unload(&objects, 2);
-    assert_int_equal(objects_used(&objects, OBJECT_FUNCTION), KERNELS / 2);
+    assert_int_equal(objects.tables[OBJECT_FUNCTION].used, KERNELS / 2);
     for (uint32_t i = 0; i < KERNELS; i++) {
         snprintf(name, sizeof name, "kernel%u", i);
         assert_int_equal(find_kernel(1 + i % 2, name), i % 2 ? 0 : i + 1);

@@ -280,8 +280,8 @@ static void a_client_that_attaches_after_a_refusal_has_the_old_grant(void **stat
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     fake_reply(worker, &worker->message, PROTO_WORKER_ATTACHED, &granted, NULL, 0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
-    channel_send_failed(worker->fd, worker->message.header.serial, worker->message.header.client,
-                        PROTO_ERROR_OUT_OF_MEMORY, "no partition");
+    failed_send(worker->fd, worker->message.header.serial, worker->message.header.client,
+                PROTO_ERROR_OUT_OF_MEMORY, "no partition");
     worker->automatic = true;
     FAKE_WAIT(&fake, reload.over);
     assert_int_equal(reload.error, PROTO_ERROR_OUT_OF_MEMORY);

@@ -458,17 +458,17 @@ static void a_number_is_given_again_when_the_worker_has_done_with_it(void **stat
      * its. */
     fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
     asked = fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
-    channel_send_failed(fake.worker[0].fd, asked->header.serial, asked->header.client,
-                        PROTO_ERROR_OUT_OF_MEMORY, "no more events");
+    failed_send(fake.worker[0].fd, asked->header.serial, asked->header.client,
+                PROTO_ERROR_OUT_OF_MEMORY, "no more events");
     fake_expect_failed(&fake, fd, PROTO_ERROR_OUT_OF_MEMORY, "no more");
     destroy.event = 3;
     fake_send(&fake, fd, PROTO_EVENT_DESTROY, &destroy);
     asked = fake_worker_expect(&fake, 0, PROTO_EVENT_DESTROY);
-    channel_send_failed(fake.worker[0].fd, asked->header.serial, asked->header.client,
-                        PROTO_ERROR_SERVER_RESOURCES, "no memory");
+    failed_send(fake.worker[0].fd, asked->header.serial, asked->header.client,
+                PROTO_ERROR_SERVER_RESOURCES, "no memory");
     fake_expect_failed(&fake, fd, PROTO_ERROR_SERVER_RESOURCES, "no memory");
     assert_int_equal(create_event(fd), 5);
-    assert_int_equal(objects_used(&fake_first(&fake)->objects, OBJECT_EVENT), 5);
+    assert_int_equal(fake_first(&fake)->objects.tables[OBJECT_EVENT].used, 5);
     fake.worker[0].automatic = true;
     close(fd);
     fake_expect_nothing_left(&fake);

@@ -264,8 +264,8 @@ static void a_worker_that_can_not_go_on_ends_the_trace(void **state)
     begin(1);
     lose_tracing_worker(600000);
     next_worker_told();
-    channel_send_failed(fake.worker[0].fd, fake.worker[0].message.header.serial, 0,
-                        PROTO_ERROR_INVALID_VALUE, "there is no trace");
+    failed_send(fake.worker[0].fd, fake.worker[0].message.header.serial, 0,
+                PROTO_ERROR_INVALID_VALUE, "there is no trace");
     fake.worker[0].automatic = true;
     FAKE_WAIT(&fake, told[0].calls);
     assert_int_equal(told[0].error, 0);
@@ -320,8 +320,8 @@ static void a_worker_that_refuses_or_dies_at_the_start_leaves_none(void **state)
         munmap(take_start(i), PROTO_TRACE_BYTES);
     }
     struct channel_message *message = &fake.worker[0].message;
-    channel_send_failed(fake.worker[0].fd, message->header.serial, 0, PROTO_ERROR_SERVER_RESOURCES,
-                        "no address space");
+    failed_send(fake.worker[0].fd, message->header.serial, 0, PROTO_ERROR_SERVER_RESOURCES,
+                "no address space");
     fake_kill_worker(&fake, 1);
     FAKE_WAIT(&fake, told[0].calls && told[1].calls);
     assert_int_equal(told[0].error, PROTO_ERROR_SERVER_RESOURCES);

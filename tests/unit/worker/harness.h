@@ -20,6 +20,7 @@
 #include "server/worker/control/control.h"
 #include "server/worker/control/control_client.h"
 #include "server/worker/worker.h"
+#include "tests/unit/worker/whole_gpu.h"
 
 #define DEVICE_BASE  ARENA_DEVICE_BASE
 #define HOST_BASE    ARENA_HOST_BASE
@@ -183,7 +184,8 @@ static inline int harness_start_with(void **state, const struct cuda_driver *dri
     harness.channel = pair[0];
     harness.events = harness.functions = harness.streams_ended = harness.events_ended =
         harness.released = 0;
-    uint32_t error = gpu_open(&gpu, driver, 0, NULL, DEVICE_BASE, HOST_BASE, ARENA_USED, &why);
+    const struct gpu_options options = {driver, 0, NULL, {DEVICE_BASE, HOST_BASE, ARENA_USED}};
+    uint32_t error = whole_gpu_open(&gpu, &options, &why);
     if (error)
         print_message("%s\n", why.text);
     assert_int_equal(error, 0);

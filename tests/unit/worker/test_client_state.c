@@ -31,7 +31,6 @@ static void every_state_is_reached_and_left(void **state)
     for (int at = 0; at < CLIENT_STATES; at++) {
         assert_true(is_reached(CLIENT_ATTACHING, at));
         assert_true(is_reached(at, CLIENT_LEFT));
-        assert_int_not_equal(strlen(client_state_name(at)), 0);
     }
 }
 

@@ -13,6 +13,7 @@
 #include "server/worker/device/gpu.h"
 #include "server/worker/device/gpu_arena.h"
 #include "server/worker/device/start_check.h"
+#include "tests/unit/worker/whole_gpu.h"
 
 #define TIB (UINT64_C(1) << 40)
 #define GIB (UINT64_C(1) << 30)
@@ -288,8 +289,9 @@ static void open_refused(int mode, cuda_result result, uint32_t number, const ch
     retained = result;
     driver.cuDeviceGetAttribute = told_attribute;
     driver.cuDevicePrimaryCtxRetain = retain;
-    assert_int_equal(
-        gpu_open(&gpu, &driver, 0, NULL, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, &why), number);
+    const struct gpu_options options = {
+        &driver, 0, NULL, {ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB}};
+    assert_int_equal(whole_gpu_open(&gpu, &options, &why), number);
     says(&why, words);
     /* The reserved ranges were given back. */
     assert_int_equal(shm_reserve(ARENA_HOST_BASE, GIB), 0);
@@ -336,7 +338,9 @@ static uint32_t open_device(struct gpu *gpu, const uint8_t *uuid, struct error *
 {
     driver.cuDevicePrimaryCtxSetFlags = set_flags;
     driver.cuDevicePrimaryCtxRetain = retain_noted;
-    return gpu_open(gpu, &driver, 7, uuid, ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB, why);
+    const struct gpu_options options = {
+        &driver, 7, uuid, {ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB}};
+    return whole_gpu_open(gpu, &options, why);
 }
 
 static void the_device_is_found_by_its_uuid(void **state)

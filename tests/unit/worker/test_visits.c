@@ -69,9 +69,9 @@ static int setup(void **state)
     harness.driver = fake_driver();
     worker = calloc(1, sizeof *worker);
     wake_open(&worker->wake);
-    assert_int_equal(
-        gpu_open(&worker->gpu, &harness.driver, 0, NULL, DEVICE_BASE, HOST_BASE, ARENA_USED, &why),
-        0);
+    const struct gpu_options options = {
+        &harness.driver, 0, NULL, {DEVICE_BASE, HOST_BASE, ARENA_USED}};
+    assert_int_equal(whole_gpu_open(&worker->gpu, &options, &why), 0);
     assert_int_equal(partition_table_open(&worker->partitions, &worker->gpu, &why), 0);
     assert_int_equal(placement_table_open(&worker->places, &worker->partitions, &notice), 0);
     stream_pool_open(&worker->pool, &worker->gpu);
