@@ -28,8 +28,8 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
                              const struct environment *environment, struct device_survey *survey)
 {
     memset(survey, 0, sizeof *survey);
-    uint8_t uuids[LIMITS_DEVICES_MAX][LIMITS_UUID_BYTES] = {{0}};
-    unsigned count = min(welcome->devices, (uint32_t)LIMITS_DEVICES_MAX);
+    uint8_t uuids[DEVICES_MAX][LIMITS_UUID_BYTES] = {{0}};
+    unsigned count = min(welcome->devices, (uint32_t)DEVICES_MAX);
     for (unsigned i = 0; i < count; i++) {
         query_server(session, i, survey);
         memcpy(uuids[i], survey->info[i].uuid, sizeof uuids[i]);

@@ -13,18 +13,18 @@
 #include "client/session/session.h"
 
 struct device_survey {
-    unsigned visible;                     /* number of visible devices */
-    unsigned there;                       /* number of the server's devices */
-    const char *visible_from;             /* the variable that chose among them, or NULL */
-    bool hidden;                          /* it names no device at all */
-    char unseen[LIMITS_SELECTOR_TEXT];    /* a device with a limit of memory that is not among the
-                                             visible ones, for a sentence; "" for none */
-    unsigned indices[LIMITS_DEVICES_MAX]; /* the server's index of visible device i */
+    unsigned visible;                  /* number of visible devices */
+    unsigned there;                    /* number of the server's devices */
+    const char *visible_from;          /* the variable that chose among them, or NULL */
+    bool hidden;                       /* it names no device at all */
+    char unseen[LIMITS_SELECTOR_TEXT]; /* a device with a limit of memory that is not among the
+                                          visible ones, for a sentence; "" for none */
+    unsigned indices[DEVICES_MAX];     /* the server's index of visible device i */
     /* limit that the environment asks for, in bytes; or PROTO_UNSET */
-    uint64_t memory[LIMITS_DEVICES_MAX];
-    struct proto_device_info info[LIMITS_DEVICES_MAX]; /* by the server's index */
-    uint32_t error[LIMITS_DEVICES_MAX]; /* why the server can't describe the device, or 0 */
-    char text[LIMITS_DEVICES_MAX][128]; /* the beginning of that error's sentence */
+    uint64_t memory[DEVICES_MAX];
+    struct proto_device_info info[DEVICES_MAX]; /* by the server's index */
+    uint32_t error[DEVICES_MAX];                /* why the server can't describe the device, or 0 */
+    char text[DEVICES_MAX][128];                /* the beginning of that error's sentence */
 };
 
 /* Asks the server about all its devices, and applies the environment to them. */

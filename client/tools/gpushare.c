@@ -104,7 +104,7 @@ static int read_options(struct options *options, int argc, char **argv)
             options->socket = optarg;
             break;
         case 'd':
-            if (units_parse_number(optarg, strlen(optarg), LIMITS_DEVICES_MAX, &number) != 0)
+            if (units_parse_number(optarg, strlen(optarg), DEVICES_MAX, &number) != 0)
                 return report_usage(MESSAGE_TEXT(tool_device), optarg);
             options->device = (uint32_t)number;
             break;

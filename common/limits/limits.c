@@ -53,7 +53,7 @@ static uint32_t refuse_long_list(const char *variable, const char *value, struct
 {
     char shown[80];
     quote_value(shown, value, strlen(value));
-    return error_set(why, MESSAGE(variable_list), variable, shown, LIMITS_DEVICES_MAX);
+    return error_set(why, MESSAGE(variable_list), variable, shown, DEVICES_MAX);
 }
 
 /* ---- items of lists ---- */
@@ -159,7 +159,7 @@ uint32_t limits_parse_visible(struct limits_visible *visible, const char *variab
         for (unsigned i = 0; i < visible->count; i++)
             if (selector_equal(&visible->devices[i], &selector))
                 return refuse_value(variable, value, FORM_VISIBLE, why);
-        if (visible->count == LIMITS_DEVICES_MAX)
+        if (visible->count == DEVICES_MAX)
             return refuse_long_list(variable, value, why);
         visible->devices[visible->count++] = selector;
     }
@@ -187,7 +187,7 @@ uint32_t limits_parse_memory(struct limits_memory *memory, const char *variable,
         for (unsigned i = 0; i < memory->count; i++)
             if (selector_equal(&memory->entries[i].device, &selector))
                 return refuse_value(variable, value, FORM_MEMORY, why);
-        if (memory->count == LIMITS_DEVICES_MAX)
+        if (memory->count == DEVICES_MAX)
             return refuse_long_list(variable, value, why);
         memory->entries[memory->count].device = selector;
         memory->entries[memory->count++].bytes = bytes;
@@ -459,7 +459,7 @@ uint32_t limits_visible_resolve(const struct limits_wish *wish, struct limits_de
                                 struct error *why)
 {
     unsigned found = 0, *indices = devices->indices;
-    const unsigned count = min(devices->count, (unsigned)LIMITS_DEVICES_MAX);
+    const unsigned count = min(devices->count, (unsigned)DEVICES_MAX);
     if (!wish->visible.listed) {
         for (; found < count; found++)
             indices[found] = found;
@@ -524,10 +524,10 @@ bool limits_memory_unseen(const struct limits_wish *wish, const struct limits_de
 }
 
 uint32_t limits_memory_resolve(const struct limits_wish *wish, const struct limits_devices *devices,
-                               uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why)
+                               uint64_t bytes[DEVICES_MAX], struct error *why)
 {
     const char *from = wish->memory_from;
-    for (unsigned i = 0; i < LIMITS_DEVICES_MAX; i++)
+    for (unsigned i = 0; i < DEVICES_MAX; i++)
         bytes[i] = PROTO_UNSET;
     for (unsigned i = 0; i < wish->memory.count; i++) {
         const struct limits_selector *selector = &wish->memory.entries[i].device;

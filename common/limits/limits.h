@@ -29,15 +29,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/devices_max.h"
 #include "common/error.h"
 #include "common/limits/allowance.h"
 #include "common/limits/dialect.h"
 #include "protocol.h"
 
-#define LIMITS_DEVICES_MAX 64  /* entries of a list, and devices of a table */
-#define LIMITS_NAME_MAX    63  /* bytes of a client's name, without the NUL */
-#define LIMITS_SOCKET_MAX  107 /* bytes of a socket's path, without the NUL: sun_path's room */
-#define LIMITS_UUID_BYTES  16
+#define LIMITS_NAME_MAX   63  /* bytes of a client's name, without the NUL */
+#define LIMITS_SOCKET_MAX 107 /* bytes of a socket's path, without the NUL: sun_path's room */
+#define LIMITS_UUID_BYTES 16
 
 /* One entry of a list, which names a device. */
 struct limits_selector {
@@ -51,7 +51,7 @@ struct limits_selector {
 struct limits_visible {
     bool listed; /* false: the variable is unset and every device is visible */
     unsigned count;
-    struct limits_selector devices[LIMITS_DEVICES_MAX];
+    struct limits_selector devices[DEVICES_MAX];
 };
 
 /* A list of device memory limits. */
@@ -60,7 +60,7 @@ struct limits_memory {
     struct {
         struct limits_selector device; /* an ordinal counts the visible devices only */
         uint64_t bytes;
-    } entries[LIMITS_DEVICES_MAX];
+    } entries[DEVICES_MAX];
 };
 
 /* Everything that an environment asks for. The `_from` members name the variable from which a
@@ -92,9 +92,9 @@ bool limits_selector_fits_several(const struct limits_selector *selector,
 /* A table of devices, and those of them that are visible. */
 struct limits_devices {
     const uint8_t (*uuids)[LIMITS_UUID_BYTES]; /* the table */
-    unsigned count;                            /* its devices, at most LIMITS_DEVICES_MAX */
+    unsigned count;                            /* its devices, at most DEVICES_MAX */
     unsigned visible;
-    unsigned indices[LIMITS_DEVICES_MAX]; /* in the table, of the device that a client calls i */
+    unsigned indices[DEVICES_MAX]; /* in the table, of the device that a client calls i */
 };
 
 /*
@@ -112,7 +112,7 @@ uint32_t limits_visible_resolve(const struct limits_wish *wish, struct limits_de
  * two for one device, are refused. 0 or INVALID_ENVIRONMENT.
  */
 uint32_t limits_memory_resolve(const struct limits_wish *wish, const struct limits_devices *devices,
-                               uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why);
+                               uint64_t bytes[DEVICES_MAX], struct error *why);
 
 /* Whether the list has an entry for a device that is not visible, which has no effect; then *shown
  * names the first one. For a list that limits_memory_resolve took. */

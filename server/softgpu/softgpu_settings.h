@@ -17,7 +17,7 @@
 #include "server/softgpu/profile.h"
 
 enum {
-    SETTINGS_MAX_DEVICES = 16,
+    SETTINGS_MAX_DEVICES = 16, /* as the largest machines with one NVSwitch fabric have */
     SETTINGS_MAX_SMS = 512,
     SETTINGS_MAX_THREADS = 128,
     SETTINGS_MAX_QUEUES = 32,

@@ -21,8 +21,7 @@
 #include "server/supervisor/loop/notify.h"
 #include "server/supervisor/config/schedule.h"
 
-#define SETTINGS_DEVICES_MAX 32
-#define SETTINGS_ADMINS_MAX  64
+#define SETTINGS_ADMINS_MAX 64
 
 /* The pages that options like --help print. */
 enum settings_page {

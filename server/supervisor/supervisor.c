@@ -422,7 +422,7 @@ static uint32_t set_limits(struct supervisor *supervisor, const struct discovery
                                          (const uint8_t(*)[LIMITS_UUID_BYTES])supervisor->uuids,
                                      .count = discovery->count,
                                      .visible = discovery->count};
-    uint64_t bytes[LIMITS_DEVICES_MAX];
+    uint64_t bytes[DEVICES_MAX];
     for (uint32_t i = 0; i < discovery->count; i++) {
         memcpy(supervisor->uuids[i], discovery->devices[i].uuid, LIMITS_UUID_BYTES);
         devices.indices[i] = i;

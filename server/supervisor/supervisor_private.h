@@ -28,7 +28,7 @@ struct supervisor {
     uint32_t over_limit;      /* sessions that are kept only until their hello is refused */
     uv_prepare_t before_wait; /* the loop's turn: before it sleeps */
     uv_check_t after_wait;    /* the loop's turn: after callbacks of descriptors */
-    uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
+    uint8_t uuids[DEVICES_MAX][LIMITS_UUID_BYTES];
     struct reload *reload;           /* the reload under way, or NULL */
     struct reload_file *reload_file; /* the one whose file is being read, or NULL */
     struct {

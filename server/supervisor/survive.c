@@ -74,7 +74,7 @@ uint32_t survive_discovery(const struct state_log_reader *reader, const struct k
                            uint32_t streams, struct discovery *discovery, struct error *why)
 {
     struct server_image image;
-    if (!image_read(reader, &image) || image.discovery.count > SETTINGS_DEVICES_MAX ||
+    if (!image_read(reader, &image) || image.discovery.count > DEVICES_MAX ||
         !workers_are_whole(reader, keeper))
         return error_set(why, PROTO_ERROR_SERVER_RESOURCES, MESSAGE_TEXT(state_damaged));
     if (image.streams != streams)

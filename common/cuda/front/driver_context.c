@@ -18,14 +18,14 @@ static struct {
     pthread_mutex_t lock;
     unsigned standing; /* contexts and libraries; under the lock */
     unsigned retained; /* how often the primary context is; under the lock */
-} places[FRONT_DEVICES_MAX] = {[0 ... FRONT_DEVICES_MAX - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+} places[DEVICES_MAX] = {[0 ... DEVICES_MAX - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static pthread_mutex_t created_lock = PTHREAD_MUTEX_INITIALIZER; /* for a moment only */
 static struct list created = LIST_INIT(created);
 /* Under it, too: never freed, so that a handle of theirs is recognised. */
 static struct list destroyed = LIST_INIT(destroyed);
 
-static struct cuda_context_object primaries[FRONT_DEVICES_MAX];
+static struct cuda_context_object primaries[DEVICES_MAX];
 static _Atomic unsigned long long last_id;
 
 static _Thread_local struct {
@@ -174,7 +174,7 @@ cuda_result driver_context_create(cuda_device device, unsigned flags, cuda_conte
 
 static bool is_primary(cuda_context context)
 {
-    return context >= primaries && context < primaries + FRONT_DEVICES_MAX;
+    return context >= primaries && context < primaries + DEVICES_MAX;
 }
 
 cuda_result driver_context_destroy(cuda_context context)

@@ -7,7 +7,7 @@
 static struct memory_pools pools = MEMORY_POOLS_INIT(pools, &front_pool_calls);
 
 /* NULL is the default pool. */
-static _Atomic(struct memory_pool *) current[FRONT_DEVICES_MAX];
+static _Atomic(struct memory_pool *) current[DEVICES_MAX];
 
 /* ---- pools ---- */
 

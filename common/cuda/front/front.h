@@ -19,9 +19,8 @@
 
 #include "common/cuda/cuda_driver.h"
 #include "common/cuda/memory_pool.h"
+#include "common/devices_max.h"
 #include "common/error.h"
-
-enum { FRONT_DEVICES_MAX = 64 };
 
 /* ---- the library ---- */
 

@@ -10,13 +10,14 @@
 
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_pool.h"
+#include "common/devices_max.h"
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/api/image.h"
 #include "server/softgpu/api/module_object.h"
 #include "server/softgpu/api/softgpu_exports.h"
 #include "server/softgpu/memory/memory_extent.h"
 
-_Static_assert((int)SETTINGS_MAX_DEVICES <= (int)FRONT_DEVICES_MAX, "");
+_Static_assert((int)SETTINGS_MAX_DEVICES <= DEVICES_MAX, "");
 
 /* ---- the library ---- */
 

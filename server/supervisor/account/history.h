@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/devices_max.h"
 #include "common/latency.h"
 #include "protocol.h"
 #include "server/supervisor/settings.h"
@@ -69,7 +70,7 @@ struct history {
     struct history_fault *faults;
     size_t fault_count, fault_room;
     size_t authors; /* rows of faults with an author */
-    struct history_device devices[SETTINGS_DEVICES_MAX];
+    struct history_device devices[DEVICES_MAX];
 };
 
 void history_close(struct history *history);

@@ -162,7 +162,7 @@ static uint32_t read_gpus(struct config_reader *reader, const struct config_node
 {
     struct config *config = to;
     void *items;
-    uint32_t error = config_reader_open_list(reader, value, "gpus", LIMITS_DEVICES_MAX,
+    uint32_t error = config_reader_open_list(reader, value, "gpus", DEVICES_MAX,
                                              sizeof *config->gpus, &items, &config->gpu_count);
     config->gpus = items;
     if (error)
@@ -657,7 +657,7 @@ uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
                         const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
                         struct error *why)
 {
-    unsigned named[LIMITS_DEVICES_MAX] = {0};
+    unsigned named[DEVICES_MAX] = {0};
     struct limits_devices devices = {.uuids = uuids, .count = count};
     struct config_reader reader = {.config = config, .file = config->file, .why = why};
     config->device_count = count;

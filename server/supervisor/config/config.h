@@ -91,9 +91,9 @@ struct config {
     struct config_cgroup *cgroups;
     size_t gpu_count, profile_count, rule_count, user_count, group_count, cgroup_count;
     /* For each device, set by config_resolve: */
-    struct allowance ceilings[LIMITS_DEVICES_MAX];
-    struct schedule schedules[LIMITS_DEVICES_MAX];
-    unsigned schedule_parts[LIMITS_DEVICES_MAX]; /* that the file sets; bits of schedule_part */
+    struct allowance ceilings[DEVICES_MAX];
+    struct schedule schedules[DEVICES_MAX];
+    unsigned schedule_parts[DEVICES_MAX]; /* that the file sets; bits of schedule_part */
     unsigned device_count;
 };
 

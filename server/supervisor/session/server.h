@@ -12,6 +12,7 @@
 
 #include <uv.h>
 
+#include "common/devices_max.h"
 #include "common/ipc/channel.h"
 #include "common/list.h"
 #include "server/supervisor/account/address_plan.h"
@@ -42,7 +43,7 @@ enum { SERVER_BUCKETS = 1024 };
 struct server {
     uv_loop_t *loop;
     const struct settings *settings;
-    struct device devices[SETTINGS_DEVICES_MAX];
+    struct device devices[DEVICES_MAX];
     uint32_t device_count;
     struct list session_list; /* in the order in which they connected */
     uint32_t sessions;        /* number of sessions in that list */

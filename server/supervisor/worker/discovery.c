@@ -72,8 +72,8 @@ static uint32_t parse_line(struct discovery *discovery, const char *line, struct
     if (!begins || read_uuid(line + used, length, device.uuid) != 32) {
         return error_set(why, MESSAGE(list_answer), line);
     }
-    if (discovery->count == SETTINGS_DEVICES_MAX) {
-        return error_set(why, MESSAGE(devices_max), SETTINGS_DEVICES_MAX);
+    if (discovery->count == DEVICES_MAX) {
+        return error_set(why, MESSAGE(devices_max), DEVICES_MAX);
     }
     device.ordinal = number;
     discovery->devices[discovery->count++] = device;
@@ -102,7 +102,7 @@ uint32_t discovery_parse(struct discovery *discovery, char *output, struct error
 uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wish *limits,
                             struct error *why)
 {
-    uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
+    uint8_t uuids[DEVICES_MAX][LIMITS_UUID_BYTES];
     struct limits_devices devices = {.uuids = (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
                                      .count = discovery->count};
     struct discovery chosen = {.count = 0, .arena = discovery->arena};

@@ -27,7 +27,7 @@ struct discovery_device {
 };
 
 struct discovery {
-    struct discovery_device devices[SETTINGS_DEVICES_MAX];
+    struct discovery_device devices[DEVICES_MAX];
     uint32_t count;
     struct arena arena; /* for the address plan; the one that settings name, if they do */
 };

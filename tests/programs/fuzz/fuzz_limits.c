@@ -75,7 +75,7 @@ static void check_resolution(const struct limits_wish *wish)
     static const uint8_t uuids[4][LIMITS_UUID_BYTES] = {{0}, {0xab}, {0xab, 0xcd}, {1, 2, 3}};
     struct limits_devices devices = {.uuids = uuids, .count = 4};
     const unsigned *indices = devices.indices;
-    uint64_t bytes[LIMITS_DEVICES_MAX];
+    uint64_t bytes[DEVICES_MAX];
     struct error why = {0};
     uint32_t error = limits_visible_resolve(wish, &devices, &why);
     must(!error || why.text[0], "refused without a word");

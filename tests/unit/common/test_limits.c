@@ -436,16 +436,16 @@ static void lists_at_their_longest(void **state)
     struct limits_memory memory;
     struct limits_visible visible;
     size_t at = 0;
-    for (int i = 0; i < LIMITS_DEVICES_MAX; i++)
+    for (int i = 0; i < DEVICES_MAX; i++)
         at += (size_t)snprintf(value + at, sizeof value - at, "%s%d=1", i ? "," : "", i);
     assert_int_equal(limits_parse_memory(&memory, "V", value, &why), 0);
-    assert_int_equal(memory.count, LIMITS_DEVICES_MAX);
+    assert_int_equal(memory.count, DEVICES_MAX);
     snprintf(value + at, sizeof value - at, ",64=1");
     assert_int_equal(limits_parse_memory(&memory, "V", value, &why),
                      PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_non_null(strstr(why.text, "at most 64"));
     at = 0;
-    for (int i = 0; i <= LIMITS_DEVICES_MAX; i++)
+    for (int i = 0; i <= DEVICES_MAX; i++)
         at += (size_t)snprintf(value + at, sizeof value - at, "%s%d", i ? "," : "", i);
     assert_int_equal(limits_parse_visible(&visible, "V", value, &why),
                      PROTO_ERROR_INVALID_ENVIRONMENT);
@@ -453,7 +453,7 @@ static void lists_at_their_longest(void **state)
 }
 
 /* Resolves a list of visible devices against the table above. */
-static int visible_of(const char *value, unsigned indices[LIMITS_DEVICES_MAX])
+static int visible_of(const char *value, unsigned indices[DEVICES_MAX])
 {
     struct limits_wish wish;
     struct error why = {0};
@@ -474,7 +474,7 @@ static int visible_of(const char *value, unsigned indices[LIMITS_DEVICES_MAX])
 static void visible_devices_follow_cudas_rules(void **state)
 {
     (void)state;
-    unsigned at[LIMITS_DEVICES_MAX];
+    unsigned at[DEVICES_MAX];
     assert_int_equal(visible_of(NULL, at), 3);
     assert_true(at[0] == 0 && at[1] == 1 && at[2] == 2);
     assert_int_equal(visible_of("", at), 0);
@@ -500,8 +500,8 @@ static void visible_devices_follow_cudas_rules(void **state)
     assert_int_equal(visible_of("2,GPU-1234", at), -1);
 }
 
-static uint32_t memory_of(const char *value, const char *visible,
-                          uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why)
+static uint32_t memory_of(const char *value, const char *visible, uint64_t bytes[DEVICES_MAX],
+                          struct error *why)
 {
     struct limits_wish wish;
     struct limits_devices devices = {.uuids = uuids, .count = 3};
@@ -515,7 +515,7 @@ static uint32_t memory_of(const char *value, const char *visible,
 static void memory_limits_count_visible_devices(void **state)
 {
     (void)state;
-    uint64_t bytes[LIMITS_DEVICES_MAX];
+    uint64_t bytes[DEVICES_MAX];
     struct error why = {0};
     assert_int_equal(memory_of("0=1G,2=512M", NULL, bytes, &why), 0);
     assert_true(bytes[0] == 1073741824 && bytes[1] == PROTO_UNSET && bytes[2] == 536870912);
@@ -535,7 +535,7 @@ static void memory_limits_count_visible_devices(void **state)
 static void memory_limits_of_unknown_devices_are_refused(void **state)
 {
     (void)state;
-    uint64_t bytes[LIMITS_DEVICES_MAX];
+    uint64_t bytes[DEVICES_MAX];
     struct error why = {0};
     assert_int_equal(memory_of("3=1G", NULL, bytes, &why), PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_non_null(strstr(why.text, "device 3, which does not exist: this server has 3,"));

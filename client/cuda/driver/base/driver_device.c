@@ -16,8 +16,7 @@
 #include "common/messages.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-_Static_assert((int)LIMITS_DEVICES_MAX <= (int)FRONT_DEVICES_MAX, "");
-struct driver_device driver_devices[LIMITS_DEVICES_MAX];
+struct driver_device driver_devices[DEVICES_MAX];
 atomic_int driver_devices_known = -1;
 static atomic_bool forked; /* by a process that knew its devices */
 

@@ -6,9 +6,7 @@
 #include <stdatomic.h>
 
 #include "client/cuda/runtime/base/runtime_driver.h"
-
-/* More GPUs than one machine has. */
-enum { DEVICES_MAX = 64 };
+#include "common/devices_max.h"
 
 /* Each held while its device's context is made or reset. */
 static pthread_mutex_t locks[DEVICES_MAX] = {[0 ... DEVICES_MAX - 1] = PTHREAD_MUTEX_INITIALIZER};
