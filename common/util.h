@@ -64,4 +64,12 @@ static inline uint64_t saturating_mul(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+/* Returns a, doubled so many times, or most if that is less: the wait after failures in a row. */
+static inline uint64_t saturating_double(uint64_t a, uint32_t times, uint64_t most)
+{
+    if (times > 63)
+        return a ? most : 0;
+    return a > most >> times ? most : a << times;
+}
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "server/scheduler/lateness.h"
 
 /* Time that windows did not take is saved up for so long: then several calls that come at once need
  * not wait for one another's share. */
@@ -152,7 +153,7 @@ static void begin_drain(struct quiet *quiet, const struct quiet_scene *scene, ui
     quiet->payer = scene->user;
     quiet->restores = scene->restores;
     quiet->attempt = now;
-    quiet->attempt_end = now + left + left / 2 + QUIET_SLACK_NS;
+    quiet->attempt_end = now + left + left / 2 + LATENESS_NS;
     quiet->waits_for = 0;
     quiet->next = now;
 }

@@ -38,7 +38,7 @@
  *
  * Between two leases nothing has to be drained: a window there costs the time of its calls alone.
  *
- * An attempt ends after one and a half times the expectation and QUIET_SLACK_NS; then clients have
+ * An attempt ends after one and a half times the expectation and LATENESS_NS; then clients have
  * at least as long as it took before the next one.
  *
  * While a call waits, streams have less in flight (width), so that work ends sooner, and closer
@@ -74,7 +74,6 @@ enum quiet_width { QUIET_WIDE, QUIET_SHORT, QUIET_SINGLE };
 
 #define QUIET_SHORT_NS (4 * UNITS_MS) /* half of the usual, and long beside a look of 0.5 ms */
 #define QUIET_IDLE_NS  (10 * UNITS_MS)
-#define QUIET_SLACK_NS (5 * UNITS_MS) /* by which ends are seen late */
 
 struct quiet_settings {
     uint64_t limit_ns;

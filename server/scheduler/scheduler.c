@@ -12,13 +12,11 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "server/scheduler/balance.h"
+#include "server/scheduler/lateness.h"
 #include "server/scheduler/lease_group.h"
 #include "server/scheduler/level.h"
 #include "server/scheduler/policy.h"
 #include "server/scheduler/requests.h"
-
-/* The worker's completer looks at a busy device so often, so an end may be seen that late. */
-#define SEEN_LATE_NS (5 * UNITS_MS)
 
 /* ---- settings ---- */
 
@@ -615,7 +613,7 @@ static uint64_t longest_of(const struct scheduler_client *client, uint32_t comma
                            uint64_t mean)
 {
     uint64_t each = client->mean_ns ? min(client->mean_ns, mean) : mean;
-    return max(mean, saturating_sub(span, each * (commands - 1) + SEEN_LATE_NS));
+    return max(mean, saturating_sub(span, each * (commands - 1) + LATENESS_NS));
 }
 
 static uint64_t fade(uint64_t ns, uint32_t commands)

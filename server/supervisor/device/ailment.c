@@ -11,7 +11,6 @@
 /* Clients that have a worker again within two seconds go on. */
 #define WAIT_FIRST UNITS_SECOND
 #define WAIT_LOST  (10 * UNITS_SECOND)
-#define DOUBLINGS  9u
 
 static bool is_of_machine(uint32_t error)
 {
@@ -28,7 +27,7 @@ void ailment_note(struct ailment *ailment, uint32_t error, uint64_t now)
     if (now - ailment->latest >= FORGET_NS && !ailment->ails)
         ailment->errors = 0;
     uint64_t first = error == PROTO_ERROR_NO_DEVICE ? WAIT_LOST : WAIT_FIRST;
-    uint64_t wait = min(first << min(ailment->errors, DOUBLINGS), (uint64_t)WAIT_MAX);
+    uint64_t wait = saturating_double(first, ailment->errors, WAIT_MAX);
     ailment->errors++;
     ailment->ails = true;
     ailment->latest = now;

@@ -532,11 +532,12 @@ static void device_down(struct device *device)
     }
     if (device->adopted)
         return;
-    uint32_t doublings = min(device->failures, 8u);
-    uint64_t delay = device->failures ? (uint64_t)RESTART_DELAY_MIN_MS << (doublings - 1) : 0;
+    uint64_t delay = 0;
+    if (device->failures)
+        delay = saturating_double(RESTART_DELAY_MIN_MS, device->failures - 1, RESTART_DELAY_MAX_MS);
     uint64_t ails = ailment_wait(&device->ailment, clock_now());
     char time[UNITS_TEXT];
-    delay = max(min(delay, (uint64_t)RESTART_DELAY_MAX_MS), ails / UNITS_MS);
+    delay = max(delay, ails / UNITS_MS);
     if (ails)
         log_warning(MESSAGE_TEXT(log_kept_down), device->index, device->trouble,
                     units_format_duration(delay * UNITS_MS, time));

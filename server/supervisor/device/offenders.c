@@ -11,8 +11,6 @@
 
 #define FORGET_NS (600 * UNITS_SECOND)
 #define WAIT_MAX  (300 * UNITS_SECOND)
-/* Of a wait of a nanosecond, so many doublings are beyond the longest wait. */
-#define DOUBLINGS_MAX 39u
 
 static struct offender *find_offender(const struct offenders *offenders, uid_t uid)
 {
@@ -55,8 +53,7 @@ uint64_t offenders_wait(const struct offenders *offenders, uid_t uid, uint64_t n
     *faults = offender && !is_forgotten(offender, now) ? offender->faults : 0;
     if (*faults < 2 || !first)
         return 0;
-    uint32_t doublings = min(*faults - 2, DOUBLINGS_MAX);
-    uint64_t wait = first > WAIT_MAX >> doublings ? WAIT_MAX : first << doublings;
+    uint64_t wait = saturating_double(first, *faults - 2, WAIT_MAX);
     return saturating_sub(offender->latest + wait, now);
 }
 

@@ -56,7 +56,7 @@ static enum schedule_standby kind_wanted(const struct standby *standby)
 
 static uint64_t delay_ms(const struct standby *standby)
 {
-    return min((uint64_t)DELAY_MS << min(standby->failures, 16u), (uint64_t)DELAY_MAX_MS);
+    return saturating_double(DELAY_MS, standby->failures, DELAY_MAX_MS);
 }
 
 static void timer_closed(uv_handle_t *handle)

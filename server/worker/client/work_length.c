@@ -2,11 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/client/work_length.h"
 
-#include "common/units.h"
 #include "common/util.h"
-
-/* The completer looks at a busy device every 5 ms at least, so an end is seen that late. */
-#define SEEN_LATE_NS (5 * UNITS_MS)
+#include "server/scheduler/lateness.h"
 
 void work_length_begin(struct work_span *span, uint64_t value, uint64_t now)
 {
@@ -63,7 +60,7 @@ struct work_expected work_length_expect(const struct work_length *length,
     uint64_t first = length_of(length, min(in_flight, max(batch, UINT64_C(1))));
     /* Work that is late by now is not expected to end at once. */
     uint64_t least = length_of(length, 1) / 4;
-    if (elapsed > first + first / 2 + SEEN_LATE_NS)
+    if (elapsed > first + first / 2 + LATENESS_NS)
         return (struct work_expected){.left_ns = elapsed, .overdue = true};
     uint64_t left = max(saturating_sub(length_of(length, in_flight), elapsed), least);
     return (struct work_expected){.left_ns = left,

@@ -15,15 +15,15 @@
 #include "common/util.h"
 #include "common/ipc/channel.h"
 #include "common/ipc/timeline.h"
+#include "server/scheduler/lateness.h"
 #include "server/worker/calls/activity.h"
 #include "server/worker/worker.h"
 
-#define YIELD_NS       5000    /* ns of looks without a pause, which let other threads run */
-#define PAUSE_FIRST_NS 20000   /* ns; a sleep costs about as much anyway */
-#define PAUSE_MAX_NS   500000  /* ns; no sleeper is woken later than this */
-#define PAUSE_MIN_NS   30000   /* ns; where the device idles until the end of work is seen */
-#define TICK_NS        5000000 /* ns between questions whether a busy device lives */
-#define TICKS_MAX      4       /* ticks without work before the completer goes to sleep */
+#define YIELD_NS       5000   /* ns of looks without a pause, which let other threads run */
+#define PAUSE_FIRST_NS 20000  /* ns; a sleep costs about as much anyway */
+#define PAUSE_MAX_NS   500000 /* ns; no sleeper is woken later than this */
+#define PAUSE_MIN_NS   30000  /* ns; where the device idles until the end of work is seen */
+#define TICKS_MAX      4      /* ticks without work before the completer goes to sleep */
 
 /* The findings of one look at all clients. */
 struct completer_look {
@@ -195,7 +195,7 @@ static struct completer_look completer_look(struct completer *completer)
 static void tick_device(struct completer *completer, uint64_t now, bool in_use)
 {
     struct worker *worker = completer->worker;
-    if (now - completer->checked < TICK_NS)
+    if (now - completer->checked < LATENESS_NS)
         return;
     completer->checked = now;
     meter_collect(&worker->meter);
@@ -248,7 +248,8 @@ static void watch_timelines(struct completer *completer)
         }
         if (!look.urgent) {
             bool asleep = !look.in_use && ++idle_ticks > TICKS_MAX;
-            rest_until_woken(completer, asleep ? WAKE_ASLEEP : WAKE_TICKING, asleep ? 0 : TICK_NS);
+            rest_until_woken(completer, asleep ? WAKE_ASLEEP : WAKE_TICKING,
+                             asleep ? 0 : LATENESS_NS);
             since = clock_now();
             pause = 0;
         } else if (now - since < YIELD_NS) {

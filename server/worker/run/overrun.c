@@ -10,14 +10,15 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "server/scheduler/lateness.h"
 #include "server/worker/worker.h"
 
 /* Of a client with a limit: a kernel that never ends is late by one limit at most. A launch pays
  * for half of a completion. */
 #define BATCH_MAX 2u
-/* The head of a stream is seen that late: the completer looks every 5 ms, on a busy machine less
- * often. Work that began within this time began at once. */
-#define SEEN_LATE_NS (20 * UNITS_MS)
+/* The head of a stream is seen that late: on a busy machine the completer looks less often. Work
+ * that began within this time began at once. */
+#define SEEN_LATE_NS (4 * LATENESS_NS)
 /* Nobody waits who waits for less. */
 #define WAITS_NS (100 * UNITS_MS)
 /* Time in which the completer did not run is not counted beyond this: on a machine that kept it

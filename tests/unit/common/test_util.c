@@ -79,6 +79,13 @@ static void sums_differences_and_products_stop_at_the_end(void **state)
     assert_true(saturating_mul(UINT64_MAX, 0) == 0);
     assert_true(saturating_mul(UINT64_C(1) << 32, UINT64_C(1) << 31) == UINT64_C(1) << 63);
     assert_true(saturating_mul(UINT64_C(1) << 32, UINT64_C(1) << 32) == UINT64_MAX);
+    assert_true(saturating_double(50, 0, 10000) == 50);
+    assert_true(saturating_double(50, 7, 10000) == 6400);
+    assert_true(saturating_double(50, 8, 10000) == 10000);
+    assert_true(saturating_double(50, UINT32_MAX, 10000) == 10000);
+    assert_true(saturating_double(1, 63, UINT64_MAX) == UINT64_C(1) << 63);
+    assert_true(saturating_double(1, 64, UINT64_MAX) == UINT64_MAX);
+    assert_true(saturating_double(0, 64, UINT64_MAX) == 0);
 }
 
 int main(void)

@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     "server/worker/image": COMMON,
     "server/worker/device": COMMON + (WORKER + "calls",),
     "server/worker": FLOOR_OF_WORKER,
-    "server/worker/client": FLOOR_OF_WORKER + ("server/worker",),
+    "server/worker/client": FLOOR_OF_WORKER + ("server/scheduler", "server/worker"),
     "server/worker/code/cache": COMMON + (WORKER + "image",),
     "server/worker/code": FLOOR_OF_WORKER + ("server/worker", WORKER + "image", WORKER + "client", WORKER + "code/cache"),
     "server/worker/sharing": FLOOR_OF_WORKER + ("server/scheduler", "server/scheduler/sm", "server/worker", WORKER + "client"),
