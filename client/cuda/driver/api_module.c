@@ -10,6 +10,9 @@
 #include "client/engine/connection.h"
 #include "client/engine/launch.h"
 #include "client/engine/module.h"
+#include "client/session/failure.h"
+#include "common/cuda/jit_log.h"
+#include "common/cuda/launch_extra.h"
 
 /* ---- images ---- */
 
@@ -35,7 +38,7 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     if (count && (!options || !values))
         return CUDA_ERR_INVALID_VALUE;
     cuda_result result = cuModuleLoadData(module, image);
-    driver_image_log(count, options, values, result);
+    jit_log_write(count, options, values, result == CUDA_OK ? "" : failure_sentence());
     return result;
 }
 
@@ -220,33 +223,15 @@ cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_functi
     return CUDA_OK;
 }
 
-/* The parameter block of a launch's `extra` array: pairs of key and value up to END. */
-static cuda_result read_extra(void **extra, const void **block, size_t *bytes)
-{
-    *block = NULL;
-    *bytes = 0;
-    for (; *extra != CUDA_LAUNCH_PARAM_END; extra += 2)
-        if (*extra == CUDA_LAUNCH_PARAM_BUFFER_POINTER)
-            *block = extra[1];
-        else if (*extra == CUDA_LAUNCH_PARAM_BUFFER_SIZE)
-            *bytes = *(const size_t *)extra[1];
-        else
-            return CUDA_ERR_INVALID_VALUE;
-    return CUDA_OK;
-}
-
 static cuda_result find_source(const struct gpushare_function *function, void **params,
                                void **extra, struct launch_source *source)
 {
-    size_t bytes;
     *source = (struct launch_source){.each = params};
     if (!extra)
         return CUDA_OK;
     if (params)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(read_extra(extra, &source->packed, &bytes));
-    return bytes < function->parameter_bytes || (bytes && !source->packed) ? CUDA_ERR_INVALID_VALUE
-                                                                           : CUDA_OK;
+    return launch_extra_read(extra, function->parameter_bytes, &source->packed);
 }
 
 cuda_result cuLaunchKernel(cuda_function handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,

@@ -13,7 +13,9 @@
 #include "client/engine/memory.h"
 #include "client/engine/module.h"
 #include "client/engine/stream.h"
+#include "client/session/failure.h"
 #include "common/cuda/front/driver_exports.h"
+#include "common/cuda/jit_log.h"
 
 /* ---- the library ---- */
 
@@ -161,7 +163,8 @@ cuda_result front_module_load(cuda_device ordinal, const struct front_image *ima
     DRIVER_TRY(driver_device_connect(device, &connection));
     DRIVER_TRY(driver_connection_check(connection));
     cuda_result result = load(connection, image, &loaded);
-    driver_image_log(image->count, image->options, image->values, result);
+    jit_log_write(image->count, image->options, image->values,
+                  result == CUDA_OK ? "" : failure_sentence());
     *module = (cuda_module)loaded;
     return result;
 }

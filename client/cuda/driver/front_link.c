@@ -69,8 +69,3 @@ bool front_link_text(const void *image, size_t bytes, const char **text, size_t 
     (void)length;
     return false;
 }
-
-void front_link_log(unsigned count, const cuda_jit_option *options, void **values, const char *text)
-{
-    driver_image_log_text(count, options, values, text);
-}

@@ -140,11 +140,6 @@ cuda_result front_link_make(cuda_device device, const void *image, size_t bytes,
 /* Finds the PTX in an ELF image that this library's links make. Returns false for any other. */
 bool front_link_text(const void *image, size_t bytes, const char **text, size_t *length);
 
-/* Writes the buffers for errors and for information that the options name; text is that of errors.
- * The arrays may be NULL if count is 0. */
-void front_link_log(unsigned count, const cuda_jit_option *options, void **values,
-                    const char *text);
-
 #define DRIVER_TRY(call)                                                                           \
     do {                                                                                           \
         cuda_result tried_ = (call);                                                               \

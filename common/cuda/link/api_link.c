@@ -13,6 +13,7 @@
 #include "common/cuda/fatbin.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
+#include "common/cuda/jit_log.h"
 #include "common/cuda/link/ptx_merge.h"
 #include "common/list.h"
 #include "common/log.h"
@@ -104,7 +105,7 @@ static void write_log(const struct cuda_link_object *link, const char *text)
         if (link->options[i] == CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES ||
             link->options[i] == CUDA_JIT_INFO_LOG_BUFFER_SIZE_BYTES)
             link->values[i] = link->rooms[i];
-    front_link_log(link->count, link->options, link->values, text);
+    jit_log_write(link->count, link->options, link->values, text);
 }
 
 /* ---- what an input is ---- */

@@ -9,13 +9,14 @@
 #include <string.h>
 
 #include "common/cuda/front/front.h"
+#include "common/cuda/jit_log.h"
 #include "common/cuda/launch_attribute.h"
+#include "common/cuda/launch_extra.h"
 #include "common/list.h"
 #include "common/util.h"
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/api/cooperative.h"
 #include "server/softgpu/api/image.h"
-#include "server/softgpu/api/jit_log.h"
 #include "server/softgpu/api/module_object.h"
 #include "server/softgpu/decode/module_load.h"
 #include "server/softgpu/device/context_lock.h"
@@ -495,26 +496,6 @@ static cuda_result gather_params(const struct cuda_function_object *function, vo
     return CUDA_OK;
 }
 
-/* Parameters given as one buffer. */
-static cuda_result read_extra(void **extra, uint32_t wanted, const void **params)
-{
-    const void *buffer = NULL;
-    const size_t *size = NULL;
-
-    for (unsigned i = 0; extra[i] != CUDA_LAUNCH_PARAM_END; i += 2) {
-        if (extra[i] == CUDA_LAUNCH_PARAM_BUFFER_POINTER)
-            buffer = extra[i + 1];
-        else if (extra[i] == CUDA_LAUNCH_PARAM_BUFFER_SIZE)
-            size = extra[i + 1];
-        else
-            return CUDA_ERR_INVALID_VALUE;
-    }
-    if (!size || (!buffer && *size > 0) || *size < wanted || *size > DEVICE_PARAM_BYTES + 4)
-        return CUDA_ERR_INVALID_VALUE;
-    *params = buffer;
-    return CUDA_OK;
-}
-
 /* The first kernel that needs more local memory than any before it makes the driver allocate it for
  * all threads of the device, or of its green context. It is not given back. */
 static void grow_local_memory(const struct stream *stream, size_t bytes)
@@ -569,7 +550,7 @@ static cuda_result launch_kernel(cuda_function function, struct launch launch, c
     if (params && extra)
         return CUDA_ERR_INVALID_VALUE;
     if (extra)
-        DRIVER_TRY(read_extra(extra, launch.param_bytes, &launch.params));
+        DRIVER_TRY(launch_extra_read(extra, launch.param_bytes, &launch.params));
     else if (params)
         DRIVER_TRY(gather_params(function, params, buffer));
     else if (launch.param_bytes > 0)

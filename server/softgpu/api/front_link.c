@@ -7,7 +7,6 @@
 #include "common/cuda/fatbin.h"
 #include "common/cuda/front/front.h"
 #include "server/softgpu/api/image.h"
-#include "server/softgpu/api/jit_log.h"
 #include "server/softgpu/decode/container.h"
 #include "server/softgpu/device/device.h"
 #include "server/softgpu/exec/description.h"
@@ -89,9 +88,4 @@ bool front_link_text(const void *image, size_t bytes, const char **text, size_t 
     *text = container.text;
     *length = container.length;
     return true;
-}
-
-void front_link_log(unsigned count, const cuda_jit_option *options, void **values, const char *text)
-{
-    jit_log_write(count, options, values, text);
 }

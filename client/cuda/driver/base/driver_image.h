@@ -15,11 +15,4 @@
  * the fatbin. 0: it is empty. */
 size_t driver_image_measure(const void **image);
 
-/* Fills the log buffers that the options name: that of errors with the text, or with the thread's
- * latest sentence unless result is 0. The options may be NULL if count is 0. */
-void driver_image_log_text(unsigned count, const cuda_jit_option *options, void **values,
-                           const char *text);
-void driver_image_log(unsigned count, const cuda_jit_option *options, void **values,
-                      cuda_result result);
-
 #endif
