@@ -79,7 +79,7 @@ cuda_result cuCtxSynchronize_v2(cuda_context context)
     DRIVER_TRY(driver_connection_of(context, &connection));
     gpushare_error error = stream_wait_connection(connection);
     driver_connection_show(connection, true);
-    DRIVER_TRY(driver_work_result(connection, error));
+    DRIVER_TRY(driver_connection_result(connection, error));
     driver_connection_settle(connection);
     return CUDA_OK;
 }

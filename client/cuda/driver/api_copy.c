@@ -7,6 +7,7 @@
 #include "client/cuda/driver/base/driver_connection.h"
 #include "common/cuda/front/driver_exports.h"
 #include "client/cuda/driver/base/driver_result.h"
+#include "client/cuda/driver/base/driver_stream.h"
 #include "client/engine/connection.h"
 #include "client/engine/copy.h"
 #include "client/engine/memory.h"
@@ -31,18 +32,18 @@ static cuda_result submit(cuda_device_ptr dst, int dst_side, cuda_device_ptr src
     gpushare_connection *connection;
     struct gpushare_stream *stream;
     DRIVER_TRY(driver_connection_current(&connection));
-    DRIVER_TRY(driver_stream(connection, handle, &stream));
+    DRIVER_TRY(driver_stream_of(connection, handle, &stream));
     if (size) {
         if (!dst || !src || !is_side(connection, dst, size, dst_side) ||
             !is_side(connection, src, size, src_side))
             return CUDA_ERR_INVALID_VALUE;
-        DRIVER_TRY(driver_work_result(connection, copy_submit(stream, dst, src, size)));
+        DRIVER_TRY(driver_connection_result(connection, copy_submit(stream, dst, src, size)));
     }
     if (!wait)
         return CUDA_OK;
     gpushare_error error = stream_wait_pushed(stream);
     driver_connection_show(connection, false);
-    return driver_work_result(connection, error);
+    return driver_connection_result(connection, error);
 }
 
 cuda_result cuMemcpy(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
@@ -114,8 +115,8 @@ static cuda_result submit_peer(const struct ends *ends, cuda_device_ptr dst, cud
         return CUDA_OK;
     if (!dst || !src)
         return CUDA_ERR_INVALID_VALUE;
-    return driver_work_result(stream->connection,
-                              copy_submit_peer(stream, ends->to, dst, ends->from, src, size));
+    return driver_connection_result(stream->connection,
+                                    copy_submit_peer(stream, ends->to, dst, ends->from, src, size));
 }
 
 /* In order with all work of both devices, so each side waits for the other here. */
@@ -125,17 +126,17 @@ static cuda_result copy_peer(cuda_device_ptr dst, cuda_context dst_context, cuda
     struct ends ends;
     struct gpushare_stream *stream;
     DRIVER_TRY(find_ends(dst_context, src_context, &ends));
-    DRIVER_TRY(driver_stream(ends.to, handle, &stream));
+    DRIVER_TRY(driver_stream_of(ends.to, handle, &stream));
     if (ends.to == ends.from) {
         DRIVER_TRY(submit_peer(&ends, dst, src, size, stream));
         return sync_memory_waits(dst) || sync_memory_waits(src)
-                   ? driver_work_result(ends.to, stream_wait_pushed(stream))
+                   ? driver_connection_result(ends.to, stream_wait_pushed(stream))
                    : CUDA_OK;
     }
-    DRIVER_TRY(driver_work_result(ends.from, stream_wait_connection(ends.from)));
-    DRIVER_TRY(driver_work_result(ends.to, stream_wait_connection(ends.to)));
+    DRIVER_TRY(driver_connection_result(ends.from, stream_wait_connection(ends.from)));
+    DRIVER_TRY(driver_connection_result(ends.to, stream_wait_connection(ends.to)));
     DRIVER_TRY(submit_peer(&ends, dst, src, size, stream));
-    return driver_work_result(ends.to, stream_wait_pushed(stream));
+    return driver_connection_result(ends.to, stream_wait_pushed(stream));
 }
 
 cuda_result cuMemcpyPeer(cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src,
@@ -180,7 +181,7 @@ static cuda_result fill(cuda_device_ptr dst, uint32_t value, uint32_t width, siz
     struct gpushare_stream *stream;
     size_t bytes;
     DRIVER_TRY(driver_connection_current(&connection));
-    DRIVER_TRY(driver_stream(connection, handle, &stream));
+    DRIVER_TRY(driver_stream_of(connection, handle, &stream));
     if (!count)
         return CUDA_OK;
     if (dst % width || __builtin_mul_overflow(count, (size_t)width, &bytes))
@@ -188,9 +189,9 @@ static cuda_result fill(cuda_device_ptr dst, uint32_t value, uint32_t width, siz
     enum memory_kind kind = memory_classify(connection, dst, bytes);
     if (kind != MEMORY_DEVICE && kind != MEMORY_HOST)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_work_result(connection, copy_fill(stream, dst, value, width, count)));
+    DRIVER_TRY(driver_connection_result(connection, copy_fill(stream, dst, value, width, count)));
     return wait && (kind == MEMORY_HOST || sync_memory_waits(dst))
-               ? driver_work_result(connection, stream_wait_pushed(stream))
+               ? driver_connection_result(connection, stream_wait_pushed(stream))
                : CUDA_OK;
 }
 

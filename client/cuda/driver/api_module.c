@@ -7,6 +7,7 @@
 #include "common/cuda/front/driver_exports.h"
 #include "client/cuda/driver/base/driver_image.h"
 #include "client/cuda/driver/base/driver_result.h"
+#include "client/cuda/driver/base/driver_stream.h"
 #include "client/engine/connection.h"
 #include "client/engine/launch.h"
 #include "client/engine/module.h"
@@ -245,11 +246,12 @@ cuda_result cuLaunchKernel(cuda_function handle, unsigned grid_x, unsigned grid_
     struct launch_source source;
     DRIVER_TRY(check_function(handle, &function));
     if (!extra)
-        return driver_work_result(function->connection,
-                                  launch_shaped(function, &shape, to, params));
+        return driver_connection_result(function->connection,
+                                        launch_shaped(function, &shape, to, params));
     DRIVER_TRY(find_source(function, params, extra, &source));
-    return driver_work_result(function->connection, launch_packed(function, shape.grid, shape.block,
-                                                                  shared_bytes, to, source.packed));
+    return driver_connection_result(
+        function->connection,
+        launch_packed(function, shape.grid, shape.block, shared_bytes, to, source.packed));
 }
 
 static cuda_result launch_at_once(const struct cuda_launch_config *config, cuda_function handle,
@@ -261,10 +263,10 @@ static cuda_result launch_at_once(const struct cuda_launch_config *config, cuda_
     struct launch_source source;
     DRIVER_TRY(check_function(handle, &function));
     DRIVER_TRY(find_source(function, params, extra, &source));
-    return driver_work_result(function->connection,
-                              launch_cooperative(function, grid, block,
-                                                 (uint32_t)config->dynamic_shared_bytes,
-                                                 driver_stream_handle(stream), source));
+    return driver_connection_result(function->connection,
+                                    launch_cooperative(function, grid, block,
+                                                       (uint32_t)config->dynamic_shared_bytes,
+                                                       driver_stream_handle(stream), source));
 }
 
 cuda_result cuLaunchCooperativeKernel(cuda_function function, unsigned grid_x, unsigned grid_y,

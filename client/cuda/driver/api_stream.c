@@ -6,6 +6,7 @@
 #include "common/cuda/front/driver_exports.h"
 #include "client/cuda/driver/base/driver_host_fn.h"
 #include "client/cuda/driver/base/driver_result.h"
+#include "client/cuda/driver/base/driver_stream.h"
 #include "client/engine/connection.h"
 #include "client/engine/copy.h"
 #include "client/engine/event.h"
@@ -45,7 +46,7 @@ cuda_result cuStreamQuery(cuda_stream handle)
 {
     struct gpushare_stream *stream;
     DRIVER_TRY(driver_stream_resolve(handle, &stream));
-    return driver_work_result(stream->connection, stream_query(stream));
+    return driver_connection_result(stream->connection, stream_query(stream));
 }
 
 cuda_result cuStreamSynchronize(cuda_stream handle)
@@ -54,7 +55,7 @@ cuda_result cuStreamSynchronize(cuda_stream handle)
     DRIVER_TRY(driver_stream_resolve(handle, &stream));
     gpushare_error error = stream_wait_all(stream);
     driver_connection_show(stream->connection, false);
-    DRIVER_TRY(driver_work_result(stream->connection, error));
+    DRIVER_TRY(driver_connection_result(stream->connection, error));
     driver_connection_settle(stream->connection);
     return CUDA_OK;
 }
@@ -68,8 +69,8 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event, unsigned fla
     if (!event)
         return CUDA_ERR_INVALID_HANDLE;
     DRIVER_TRY(driver_stream_resolve(handle, &stream));
-    return driver_work_result(stream->connection,
-                              event_hold_stream((struct gpushare_event *)event, stream));
+    return driver_connection_result(stream->connection,
+                                    event_hold_stream((struct gpushare_event *)event, stream));
 }
 
 static cuda_result push_call(cuda_stream handle, const struct driver_host_fn *call)
@@ -108,8 +109,8 @@ cuda_result cuStreamWriteValue32_v2(cuda_stream handle, cuda_device_ptr ptr, uin
     struct gpushare_stream *stream;
     if (ptr % sizeof value || (kind != MEMORY_DEVICE && kind != MEMORY_HOST))
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_stream(connection, handle, &stream));
-    return driver_work_result(connection, copy_fill(stream, ptr, value, sizeof value, 1));
+    DRIVER_TRY(driver_stream_of(connection, handle, &stream));
+    return driver_connection_result(connection, copy_fill(stream, ptr, value, sizeof value, 1));
 }
 
 /* No command waits for a value, and none writes 64 bits at once. */
@@ -171,8 +172,8 @@ cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
     struct gpushare_event *event;
     struct gpushare_stream *stream;
     DRIVER_TRY(check(handle, &event));
-    DRIVER_TRY(driver_stream(event->connection, stream_handle, &stream));
-    return driver_work_result(event->connection, event_record(event, stream));
+    DRIVER_TRY(driver_stream_of(event->connection, stream_handle, &stream));
+    return driver_connection_result(event->connection, event_record(event, stream));
 }
 
 /* flags: the only one that exists is for captures. */
@@ -185,7 +186,7 @@ cuda_result cuEventQuery(cuda_event handle)
 {
     struct gpushare_event *event;
     DRIVER_TRY(check(handle, &event));
-    return driver_work_result(event->connection, event_query(event));
+    return driver_connection_result(event->connection, event_query(event));
 }
 
 cuda_result cuEventSynchronize(cuda_event handle)
@@ -194,7 +195,7 @@ cuda_result cuEventSynchronize(cuda_event handle)
     DRIVER_TRY(check(handle, &event));
     gpushare_error error = event_wait(event);
     driver_connection_show(event->connection, false);
-    DRIVER_TRY(driver_work_result(event->connection, error));
+    DRIVER_TRY(driver_connection_result(event->connection, error));
     driver_connection_settle(event->connection);
     return CUDA_OK;
 }

@@ -9,6 +9,7 @@
 #include "client/cuda/driver/base/driver_image.h"
 #include "client/cuda/driver/base/driver_registered.h"
 #include "client/cuda/driver/base/driver_result.h"
+#include "client/cuda/driver/base/driver_stream.h"
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
 #include "client/engine/module.h"

@@ -5,6 +5,7 @@
 #include "client/cuda/driver/base/driver_connection.h"
 #include "client/cuda/driver/base/driver_device.h"
 #include "client/cuda/driver/base/driver_result.h"
+#include "client/cuda/driver/base/driver_stream.h"
 #include "client/engine/range/allocation.h"
 #include "client/engine/connection.h"
 #include "client/engine/event.h"
@@ -46,9 +47,9 @@ static cuda_result mark(void *place, cuda_stream handle, cuda_event *made)
     gpushare_connection *connection = connection_of(place);
     struct gpushare_stream *stream;
     gpushare_event *event;
-    DRIVER_TRY(driver_stream(connection, handle, &stream));
+    DRIVER_TRY(driver_stream_of(connection, handle, &stream));
     DRIVER_TRY(driver_result(event_open(connection, 0, &event)));
-    cuda_result result = driver_work_result(connection, event_record(event, stream));
+    cuda_result result = driver_connection_result(connection, event_record(event, stream));
     if (result == CUDA_OK)
         *made = (cuda_event)event;
     else
@@ -60,8 +61,8 @@ static cuda_result follow(void *place, cuda_stream handle, cuda_event event)
 {
     gpushare_connection *connection = connection_of(place);
     struct gpushare_stream *stream;
-    DRIVER_TRY(driver_stream(connection, handle, &stream));
-    return driver_work_result(connection, event_hold_stream((gpushare_event *)event, stream));
+    DRIVER_TRY(driver_stream_of(connection, handle, &stream));
+    return driver_connection_result(connection, event_hold_stream((gpushare_event *)event, stream));
 }
 
 /* Nobody is told of lost work here: the call that waits for it says so. */
@@ -73,7 +74,7 @@ static cuda_result query(cuda_event event)
 static cuda_result await(cuda_event event)
 {
     gpushare_event *made = (gpushare_event *)event;
-    return driver_work_result(made->connection, event_wait(made));
+    return driver_connection_result(made->connection, event_wait(made));
 }
 
 static void drop(cuda_event event)

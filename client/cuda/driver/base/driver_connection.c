@@ -6,8 +6,6 @@
 #include "client/cuda/driver/base/driver_host_fn.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/engine/connection.h"
-#include "client/engine/stream.h"
-#include "client/engine/thread_stream.h"
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_pool.h"
 
@@ -43,7 +41,8 @@ void driver_connection_show(const gpushare_connection *connection, bool all)
 cuda_result driver_connection_finish(gpushare_connection *connection)
 {
     struct driver_device *device = driver_print_is_used() ? driver_device_of(connection) : NULL;
-    return device ? driver_work_result(connection, driver_print_finish(&device->print, connection))
+    return device ? driver_connection_result(connection,
+                                             driver_print_finish(&device->print, connection))
                   : CUDA_OK;
 }
 
@@ -53,7 +52,7 @@ cuda_result driver_connection_load(gpushare_connection *connection, const void *
     struct driver_device *device = driver_device_of(connection);
     if (!device)
         return CUDA_ERR_CONTEXT_IS_DESTROYED;
-    return driver_work_result(
+    return driver_connection_result(
         connection, driver_print_load_image(&device->print, connection, image, bytes, module));
 }
 
@@ -65,10 +64,10 @@ cuda_result driver_connection_load_file(gpushare_connection *connection, const c
         return CUDA_ERR_CONTEXT_IS_DESTROYED;
     gpushare_error error = driver_print_load_file(&device->print, connection, path, module);
     return error == GPUSHARE_ERROR_NOT_FOUND ? CUDA_ERR_FILE_NOT_FOUND
-                                             : driver_work_result(connection, error);
+                                             : driver_connection_result(connection, error);
 }
 
-cuda_result driver_work_failure(gpushare_connection *connection, gpushare_error error)
+cuda_result driver_connection_failure(gpushare_connection *connection, gpushare_error error)
 {
     struct driver_device *device;
     cuda_result result = driver_result(error);
@@ -76,26 +75,4 @@ cuda_result driver_work_failure(gpushare_connection *connection, gpushare_error 
         (device = driver_device_of(connection)))
         atomic_store(&device->lost, (int)result);
     return result;
-}
-
-cuda_result driver_stream_connection(cuda_stream handle, gpushare_connection **connection)
-{
-    const struct gpushare_stream *made = driver_stream_handle(handle);
-    if (!made || made == GPUSHARE_STREAM_PER_THREAD)
-        return driver_connection_current(connection);
-    *connection = made->connection;
-    return driver_connection_check(*connection);
-}
-
-cuda_result driver_stream_resolve(cuda_stream handle, struct gpushare_stream **stream)
-{
-    gpushare_connection *connection;
-    DRIVER_TRY(driver_stream_connection(handle, &connection));
-    return driver_stream(connection, handle, stream);
-}
-
-cuda_result driver_stream(gpushare_connection *connection, cuda_stream handle,
-                          struct gpushare_stream **stream)
-{
-    return driver_result(thread_stream_resolve(connection, driver_stream_handle(handle), stream));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * driver_connection: the connections on which CUDA's contexts and streams stand. Any thread.
+ * driver_connection: the connections on which CUDA's contexts stand. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_CONNECTION_H
 #define GPUSHARE_CLIENT_CUDA_DRIVER_BASE_DRIVER_CONNECTION_H
@@ -13,8 +13,6 @@
 #include "client/gpushare.h"
 #include "common/cuda/cuda_driver.h"
 #include "common/cuda/front/front.h"
-
-struct gpushare_stream;
 
 /* Gives the connection of the thread's current context, checked: it can be used now. Returns
  * CUDA_ERR_NOT_INITIALIZED, CUDA_ERR_INVALID_CONTEXT, CUDA_ERR_CONTEXT_IS_DESTROYED or the sticky
@@ -40,15 +38,17 @@ static inline cuda_result driver_connection_check(gpushare_connection *connectio
 
 /* CUDA's number for an error of work on a connection: from a lost launch on, every later call
  * returns the same. */
-cuda_result driver_work_failure(gpushare_connection *connection, gpushare_error error)
+cuda_result driver_connection_failure(gpushare_connection *connection, gpushare_error error)
     __attribute__((cold));
 
 /* The result of work on a connection. */
-static inline cuda_result driver_work_result(gpushare_connection *connection, gpushare_error error)
+static inline cuda_result driver_connection_result(gpushare_connection *connection,
+                                                   gpushare_error error)
 {
     driver_host_fn_order();
-    return __builtin_expect(error == GPUSHARE_SUCCESS, 1) ? CUDA_OK
-                                                          : driver_work_failure(connection, error);
+    return __builtin_expect(error == GPUSHARE_SUCCESS, 1)
+               ? CUDA_OK
+               : driver_connection_failure(connection, error);
 }
 
 /* A thread has waited for work of the connection: its device's pools release what they need not
@@ -67,26 +67,5 @@ cuda_result driver_connection_load(gpushare_connection *connection, const void *
                                    gpushare_module **module);
 cuda_result driver_connection_load_file(gpushare_connection *connection, const char *path,
                                         gpushare_module **module);
-
-/* Gives the engine's stream of a handle of the connection, which may be one of CUDA's special
- * values. */
-cuda_result driver_stream(gpushare_connection *connection, cuda_stream handle,
-                          struct gpushare_stream **stream);
-
-/* Gives the connection of a stream's handle, checked. A made stream belongs to its connection,
- * whichever context is current. */
-cuda_result driver_stream_connection(cuda_stream handle, gpushare_connection **connection);
-
-/* Both. */
-cuda_result driver_stream_resolve(cuda_stream handle, struct gpushare_stream **stream);
-
-/* The same handle for the engine's calls that take handles. */
-static inline gpushare_stream *driver_stream_handle(cuda_stream handle)
-{
-    if (handle == CUDA_STREAM_LEGACY)
-        return NULL;
-    return handle == CUDA_STREAM_PER_THREAD ? GPUSHARE_STREAM_PER_THREAD
-                                            : (gpushare_stream *)handle;
-}
 
 #endif
