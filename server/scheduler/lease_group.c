@@ -152,10 +152,10 @@ static void begin_turn(const struct scheduler *scheduler, struct scheduler_lease
 
 static void forget_pair(const struct plan *plan, struct scheduler_pair *pair, uint64_t now)
 {
-    if (now - pair->since < PROMISE_PLANS * plan->length_ns)
+    if (now - pair->begun_at < PROMISE_PLANS * plan->length_ns)
         return;
     *pair = (struct scheduler_pair){
-        .last_ns = pair->last_ns, .before_ns = pair->lately_ns, .since = now};
+        .last_ns = pair->last_ns, .before_ns = pair->lately_ns, .begun_at = now};
 }
 
 static void begin_lease(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,

@@ -32,7 +32,7 @@ static int64_t earned_in(const struct quiet *quiet, uint64_t ns)
 
 void quiet_begin(struct quiet *quiet, const struct quiet_settings *settings, uint64_t now)
 {
-    *quiet = (struct quiet){.settings = *settings, .looked = now, .next = QUIET_NEVER};
+    *quiet = (struct quiet){.settings = *settings, .looked_at = now, .next = QUIET_NEVER};
     quiet->credit = earned_in(quiet, SAVED_NS);
 }
 
@@ -80,8 +80,8 @@ static void pay_debts(struct quiet *quiet, int64_t earned)
  * that have nothing left on the device could have used. */
 static void settle_credit(struct quiet *quiet, uint32_t working, uint64_t now)
 {
-    uint64_t looked = quiet->looked, span = now - looked;
-    quiet->looked = now;
+    uint64_t looked = quiet->looked_at, span = now - looked;
+    quiet->looked_at = now;
     int64_t earned = earned_in(quiet, span) / 100 * (int64_t)(100 - 100 * SAVED_NS / SPAN_NS);
     quiet->credit = min(quiet->credit + earned, earned_in(quiet, SAVED_NS));
     pay_debts(quiet, earned);

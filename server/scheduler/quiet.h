@@ -121,7 +121,7 @@ struct quiet {
     uint64_t restore_again; /* no other window of that kind before */
     uint32_t worked;        /* clients that had work when it began; 1 between leases */
     uint64_t busy;          /* when a look last found work */
-    uint64_t looked;        /* when it was last looked at */
+    uint64_t looked_at;     /* when it was last looked at */
     int64_t credit;         /* ns that windows may still take */
     int64_t
         debts[QUIET_USERS]; /* ns that each user's windows took, and its part has not paid for */

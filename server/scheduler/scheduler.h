@@ -209,9 +209,9 @@ struct scheduler_client;
  * the ten plans over which a client's share is promised, and for twenty at most. */
 struct scheduler_pair {
     uint64_t last_ns;   /* the last long command, fading with each */
-    uint64_t lately_ns; /* since `since`; the shorter of the two, less if they were far apart */
+    uint64_t lately_ns; /* from begun_at on; the shorter of the two, less if they were far apart */
     uint64_t before_ns; /* of the ten plans and more before that */
-    uint64_t since;
+    uint64_t begun_at;
 };
 
 /* A client, which lives in memory of the caller's. Zero it before scheduler_add. The caller

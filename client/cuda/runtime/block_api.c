@@ -254,7 +254,7 @@ cudart_error cudaMemset3D_ptds(struct cudart_pitched_ptr block, int value,
 /* ---- batches ---- */
 
 /* Addresses have the driver's layout, and the driver writes none of the arrays. */
-cudart_error runtime_release_batch(const struct runtime_batch *batch, cuda_stream stream)
+cudart_error block_api_batch(const struct runtime_batch *batch, cuda_stream stream)
 {
     ENTER();
     return runtime_error_note(

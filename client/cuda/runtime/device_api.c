@@ -218,7 +218,7 @@ cudart_error cudaRuntimeGetVersion(int *version)
 {
     if (!version)
         return runtime_error_note(CUDART_INVALID_VALUE);
-    *version = runtime_release;
+    *version = release_number;
     return CUDART_OK;
 }
 
@@ -252,7 +252,7 @@ cudart_error cudaGetDriverEntryPointByVersion(const char *symbol, void **fn, uns
 cudart_error cudaGetDriverEntryPoint(const char *symbol, void **fn, unsigned long long flags,
                                      cuda_proc_address_status *status)
 {
-    return cudaGetDriverEntryPointByVersion(symbol, fn, (unsigned)runtime_release, flags, status);
+    return cudaGetDriverEntryPointByVersion(symbol, fn, (unsigned)release_number, flags, status);
 }
 
 /* A profiler that is not there has nothing to start or stop; no driver calls that an error. */

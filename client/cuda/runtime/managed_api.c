@@ -8,7 +8,7 @@
 #include "client/cuda/runtime/release.h"
 #include "client/cuda/runtime/runtime_exports.h"
 
-cuda_mem_location runtime_release_place(int device)
+cuda_mem_location managed_api_place(int device)
 {
     enum { CPU = -1 }; /* cudaCpuDeviceId */
 
@@ -16,16 +16,15 @@ cuda_mem_location runtime_release_place(int device)
                          : (cuda_mem_location){CUDA_MEM_LOCATION_DEVICE, device};
 }
 
-cudart_error runtime_release_prefetch(const void *ptr, size_t size, cuda_mem_location place,
-                                      unsigned flags, cuda_stream stream)
+cudart_error managed_api_prefetch(const void *ptr, size_t size, cuda_mem_location place,
+                                  unsigned flags, cuda_stream stream)
 {
     ENTER();
     return runtime_error_note(
         DRIVER(cuMemPrefetchAsync, (cuda_device_ptr)(uintptr_t)ptr, size, place, flags, stream));
 }
 
-cudart_error runtime_release_advise(const void *ptr, size_t size, int advice,
-                                    cuda_mem_location place)
+cudart_error managed_api_advise(const void *ptr, size_t size, int advice, cuda_mem_location place)
 {
     ENTER();
     return runtime_error_note(

@@ -398,7 +398,7 @@ cudart_error cudaPointerGetAttributes(void *attributes, const void *ptr)
         return runtime_error_note(CUDART_INVALID_VALUE);
     error = describe(ptr, &found);
     if (error == CUDART_OK) {
-        memset(attributes, 0, runtime_release_pointer_bytes);
+        memset(attributes, 0, release_pointer_bytes);
         memcpy(attributes, &found, sizeof(found));
     }
     return runtime_error_note(error);

@@ -2,5 +2,5 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/cuda/runtime/release.h"
 
-int runtime_release;
-size_t runtime_release_pointer_bytes;
+int release_number;
+size_t release_pointer_bytes;

@@ -13,17 +13,16 @@
 #include "client/cuda/runtime/base/runtime_abi.h"
 
 /* As cudaRuntimeGetVersion counts. */
-extern int runtime_release;
+extern int release_number;
 /* The size of cudaPointerAttributes. */
-extern size_t runtime_release_pointer_bytes;
+extern size_t release_pointer_bytes;
 
 /* The bodies of functions that have other parameters in each release. */
-cudart_error runtime_release_prefetch(const void *ptr, size_t size, cuda_mem_location place,
-                                      unsigned flags, cuda_stream stream);
-cudart_error runtime_release_advise(const void *ptr, size_t size, int advice,
-                                    cuda_mem_location place);
+cudart_error managed_api_prefetch(const void *ptr, size_t size, cuda_mem_location place,
+                                  unsigned flags, cuda_stream stream);
+cudart_error managed_api_advise(const void *ptr, size_t size, int advice, cuda_mem_location place);
 /* A device's number as a place: -1 is the host. */
-cuda_mem_location runtime_release_place(int device);
+cuda_mem_location managed_api_place(int device);
 /* A batch of copies. failed: NULL, or the copy that failed. */
 struct runtime_batch {
     void *const *dsts;
@@ -35,12 +34,12 @@ struct runtime_batch {
     size_t attribute_count;
     size_t *failed;
 };
-cudart_error runtime_release_batch(const struct runtime_batch *batch, cuda_stream stream);
+cudart_error block_api_batch(const struct runtime_batch *batch, cuda_stream stream);
 /* *status becomes "none", or the call is refused. */
-cudart_error runtime_release_capture(cuda_stream stream, int *status);
+cudart_error stream_api_capture(cuda_stream stream, int *status);
 
 /* The stream that a form for default streams of each thread means. */
-static inline cuda_stream runtime_release_own(cuda_stream stream)
+static inline cuda_stream release_own_stream(cuda_stream stream)
 {
     return stream ? stream : CUDA_STREAM_PER_THREAD;
 }

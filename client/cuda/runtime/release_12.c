@@ -8,8 +8,8 @@
 
 __attribute__((constructor)) static void set_release(void)
 {
-    runtime_release = 12090;
-    runtime_release_pointer_bytes = sizeof(struct cudart_pointer_attributes);
+    release_number = 12090;
+    release_pointer_bytes = sizeof(struct cudart_pointer_attributes);
 }
 
 cudart_error cudaGetDeviceProperties_v2(void *properties, int ordinal)
@@ -20,47 +20,47 @@ cudart_error cudaGetDeviceProperties_v2(void *properties, int ordinal)
 /* ---- places are devices' numbers ---- */
 
 RELEASE_FORM(cudaMemPrefetchAsync, (const void *ptr, size_t size, int device, cuda_stream stream),
-             (ptr, size, device, runtime_release_own(stream)))
+             (ptr, size, device, release_own_stream(stream)))
 {
-    return runtime_release_prefetch(ptr, size, runtime_release_place(device), 0, stream);
+    return managed_api_prefetch(ptr, size, managed_api_place(device), 0, stream);
 }
 
 cudart_error cudaMemPrefetchAsync_v2(const void *ptr, size_t size, cuda_mem_location place,
                                      unsigned flags, cuda_stream stream)
 {
-    return runtime_release_prefetch(ptr, size, place, flags, stream);
+    return managed_api_prefetch(ptr, size, place, flags, stream);
 }
 
 cudart_error cudaMemPrefetchAsync_v2_ptsz(const void *ptr, size_t size, cuda_mem_location place,
                                           unsigned flags, cuda_stream stream)
 {
-    return cudaMemPrefetchAsync_v2(ptr, size, place, flags, runtime_release_own(stream));
+    return cudaMemPrefetchAsync_v2(ptr, size, place, flags, release_own_stream(stream));
 }
 
 RELEASE(cudaMemAdvise, (const void *ptr, size_t size, int advice, int device))
 {
-    return runtime_release_advise(ptr, size, advice, runtime_release_place(device));
+    return managed_api_advise(ptr, size, advice, managed_api_place(device));
 }
 
 cudart_error cudaMemAdvise_v2(const void *ptr, size_t size, int advice, cuda_mem_location place)
 {
-    return runtime_release_advise(ptr, size, advice, place);
+    return managed_api_advise(ptr, size, advice, place);
 }
 
 /* ---- each form has more of a capture ---- */
 
 RELEASE_FORM(cudaStreamGetCaptureInfo, (cuda_stream stream, int *status, unsigned long long *id),
-             (runtime_release_own(stream), status, id))
+             (release_own_stream(stream), status, id))
 {
     (void)id;
-    return runtime_release_capture(stream, status);
+    return stream_api_capture(stream, status);
 }
 
 cudart_error cudaStreamGetCaptureInfo_v2(cuda_stream stream, int *status, unsigned long long *id,
                                          void **graph, const void **dependencies, size_t *count)
 {
     (void)id, (void)graph, (void)dependencies, (void)count;
-    return runtime_release_capture(stream, status);
+    return stream_api_capture(stream, status);
 }
 
 cudart_error cudaStreamGetCaptureInfo_v3(cuda_stream stream, int *status, unsigned long long *id,
@@ -68,14 +68,14 @@ cudart_error cudaStreamGetCaptureInfo_v3(cuda_stream stream, int *status, unsign
                                          const void **edges, size_t *count)
 {
     (void)id, (void)graph, (void)dependencies, (void)edges, (void)count;
-    return runtime_release_capture(stream, status);
+    return stream_api_capture(stream, status);
 }
 
 cudart_error cudaStreamGetCaptureInfo_v2_ptsz(cuda_stream stream, int *status,
                                               unsigned long long *id, void **graph,
                                               const void **dependencies, size_t *count)
 {
-    return cudaStreamGetCaptureInfo_v2(runtime_release_own(stream), status, id, graph, dependencies,
+    return cudaStreamGetCaptureInfo_v2(release_own_stream(stream), status, id, graph, dependencies,
                                        count);
 }
 
@@ -84,7 +84,7 @@ cudart_error cudaStreamGetCaptureInfo_v3_ptsz(cuda_stream stream, int *status,
                                               const void **dependencies, const void **edges,
                                               size_t *count)
 {
-    return cudaStreamGetCaptureInfo_v3(runtime_release_own(stream), status, id, graph, dependencies,
+    return cudaStreamGetCaptureInfo_v3(release_own_stream(stream), status, id, graph, dependencies,
                                        edges, count);
 }
 
@@ -95,12 +95,11 @@ RELEASE_FORM(cudaMemcpyBatchAsync,
               cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count,
               size_t *failed, cuda_stream stream),
              (dsts, srcs, sizes, count, attributes, firsts, attribute_count, failed,
-              runtime_release_own(stream)))
+              release_own_stream(stream)))
 {
-    return runtime_release_batch(&(struct runtime_batch){dsts, (const void *const *)srcs, sizes,
-                                                         count, attributes, firsts, attribute_count,
-                                                         failed},
-                                 stream);
+    return block_api_batch(&(struct runtime_batch){dsts, (const void *const *)srcs, sizes, count,
+                                                   attributes, firsts, attribute_count, failed},
+                           stream);
 }
 
 /* ---- older names ---- */

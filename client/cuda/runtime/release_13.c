@@ -9,8 +9,8 @@
 __attribute__((constructor)) static void set_release(void)
 {
     enum { RESERVED_BYTES = 64 };
-    runtime_release = 13000;
-    runtime_release_pointer_bytes = sizeof(struct cudart_pointer_attributes) + RESERVED_BYTES;
+    release_number = 13000;
+    release_pointer_bytes = sizeof(struct cudart_pointer_attributes) + RESERVED_BYTES;
 }
 
 cudart_error cudaGetDeviceProperties(void *properties, int ordinal)
@@ -21,23 +21,23 @@ cudart_error cudaGetDeviceProperties(void *properties, int ordinal)
 RELEASE_FORM(cudaMemPrefetchAsync,
              (const void *ptr, size_t size, cuda_mem_location place, unsigned flags,
               cuda_stream stream),
-             (ptr, size, place, flags, runtime_release_own(stream)))
+             (ptr, size, place, flags, release_own_stream(stream)))
 {
-    return runtime_release_prefetch(ptr, size, place, flags, stream);
+    return managed_api_prefetch(ptr, size, place, flags, stream);
 }
 
 RELEASE(cudaMemAdvise, (const void *ptr, size_t size, int advice, cuda_mem_location place))
 {
-    return runtime_release_advise(ptr, size, advice, place);
+    return managed_api_advise(ptr, size, advice, place);
 }
 
 RELEASE_FORM(cudaStreamGetCaptureInfo,
              (cuda_stream stream, int *status, unsigned long long *id, void **graph,
               const void **dependencies, const void **edges, size_t *count),
-             (runtime_release_own(stream), status, id, graph, dependencies, edges, count))
+             (release_own_stream(stream), status, id, graph, dependencies, edges, count))
 {
     (void)id, (void)graph, (void)dependencies, (void)edges, (void)count;
-    return runtime_release_capture(stream, status);
+    return stream_api_capture(stream, status);
 }
 
 RELEASE_FORM(cudaMemcpyBatchAsync,
@@ -45,9 +45,9 @@ RELEASE_FORM(cudaMemcpyBatchAsync,
               cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count,
               cuda_stream stream),
              (dsts, srcs, sizes, count, attributes, firsts, attribute_count,
-              runtime_release_own(stream)))
+              release_own_stream(stream)))
 {
-    return runtime_release_batch(&(struct runtime_batch){dsts, srcs, sizes, count, attributes,
-                                                         firsts, attribute_count, NULL},
-                                 stream);
+    return block_api_batch(&(struct runtime_batch){dsts, srcs, sizes, count, attributes, firsts,
+                                                   attribute_count, NULL},
+                           stream);
 }

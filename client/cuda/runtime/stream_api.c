@@ -72,7 +72,7 @@ cudart_error cudaStreamIsCapturing(cuda_stream stream, int *status)
 
 /* For a driver that has the call, a capture that the program began through the driver has members
  * which the runtime does not know. */
-cudart_error runtime_release_capture(cuda_stream stream, int *status)
+cudart_error stream_api_capture(cuda_stream stream, int *status)
 {
     enum { CAPTURE_STATUS_NONE = 0 };
     cudart_error error = cudaStreamIsCapturing(stream, status);

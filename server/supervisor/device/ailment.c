@@ -24,13 +24,13 @@ void ailment_note(struct ailment *ailment, uint32_t error, uint64_t now)
 {
     if (!is_of_machine(error) && !ailment->ails)
         return;
-    if (now - ailment->latest >= FORGET_NS && !ailment->ails)
+    if (now - ailment->ailed_at >= FORGET_NS && !ailment->ails)
         ailment->errors = 0;
     uint64_t first = error == PROTO_ERROR_NO_DEVICE ? WAIT_LOST : WAIT_FIRST;
     uint64_t wait = saturating_double(first, ailment->errors, WAIT_MAX);
     ailment->errors++;
     ailment->ails = true;
-    ailment->latest = now;
+    ailment->ailed_at = now;
     ailment->until = max(ailment->until, now + wait);
 }
 

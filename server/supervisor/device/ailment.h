@@ -15,10 +15,10 @@
 
 /* All zero: none. */
 struct ailment {
-    uint32_t errors; /* in a row */
-    bool ails;       /* no worker has served since the latest */
-    uint64_t latest; /* CLOCK_MONOTONIC */
-    uint64_t until;  /* CLOCK_MONOTONIC: the device is kept down until then */
+    uint32_t errors;   /* in a row */
+    bool ails;         /* no worker has served since the latest */
+    uint64_t ailed_at; /* the latest time, CLOCK_MONOTONIC */
+    uint64_t until;    /* CLOCK_MONOTONIC: the device is kept down until then */
 };
 
 /* A worker was lost with this error of the table, or did not start. Does nothing if that is no

@@ -22,7 +22,7 @@ static struct offender *find_offender(const struct offenders *offenders, uid_t u
 
 static bool is_forgotten(const struct offender *offender, uint64_t now)
 {
-    return now - offender->latest >= FORGET_NS;
+    return now - offender->faulted_at >= FORGET_NS;
 }
 
 /* A row for this user: its own, one of somebody who is forgotten, or a new one. */
@@ -43,7 +43,7 @@ void offenders_note(struct offenders *offenders, uid_t uid, uint64_t now)
     uint32_t before = known && !is_forgotten(known, now) ? known->faults : 0;
     struct offender *row = row_for(offenders, uid, now);
     if (row)
-        *row = (struct offender){.uid = uid, .faults = before + 1, .latest = now};
+        *row = (struct offender){.uid = uid, .faults = before + 1, .faulted_at = now};
 }
 
 uint64_t offenders_wait(const struct offenders *offenders, uid_t uid, uint64_t now, uint64_t first,
@@ -54,7 +54,7 @@ uint64_t offenders_wait(const struct offenders *offenders, uid_t uid, uint64_t n
     if (*faults < 2 || !first)
         return 0;
     uint64_t wait = saturating_double(first, *faults - 2, WAIT_MAX);
-    return saturating_sub(offender->latest + wait, now);
+    return saturating_sub(offender->faulted_at + wait, now);
 }
 
 void offenders_close(struct offenders *offenders)

@@ -16,7 +16,7 @@
 struct offender {
     uid_t uid;
     uint32_t faults;
-    uint64_t latest; /* CLOCK_MONOTONIC: of the latest fault */
+    uint64_t faulted_at; /* CLOCK_MONOTONIC: the latest time */
 };
 
 /* All zero: nobody. */

@@ -39,8 +39,8 @@ static void merge_two(struct queue_latency *latency)
 void queue_latency_left(struct queue_latency *latency, uint32_t value, uint64_t now)
 {
     uint32_t count = latency->count;
-    uint64_t looked = latency->looked;
-    latency->looked = now;
+    uint64_t looked = latency->looked_at;
+    latency->looked_at = now;
     if (count && !is_behind(value, latency->value[count - 1]))
         return;
     /* So soon after the last mark that a mark of its own would be merged again at once. */
@@ -71,8 +71,8 @@ void queue_latency_served_late(struct queue_latency *latency, uint64_t waits[LAT
                                uint32_t from, uint32_t count, uint64_t now)
 {
     uint32_t end = from + count;
-    uint64_t last = latency->count ? latency->looked : latency->rung;
-    latency->looked = last;
+    uint64_t last = latency->count ? latency->looked_at : latency->rung;
+    latency->looked_at = last;
     /* At least one command was in the ring when its doorbell was found rung. */
     if (!latency->count) {
         waits[latency_bucket(time_since(last, now))]++;

@@ -31,11 +31,12 @@ enum { QUEUE_LATENCY_MARKS = 8 };
 
 /* The marks of one ring; zeroed at first. */
 struct queue_latency {
-    uint64_t rung;   /* when its doorbell was last found rung; 0: served since */
-    uint32_t visit;  /* the visit that found it rung */
-    uint32_t count;  /* number of marks */
-    uint64_t looked; /* when a look last left commands behind, and what was not there by then came
-                        later; 0: the ring was empty then. Not valid while `rung` stands alone. */
+    uint64_t rung;  /* when its doorbell was last found rung; 0: served since */
+    uint32_t visit; /* the visit that found it rung */
+    uint32_t count; /* number of marks */
+    uint64_t
+        looked_at; /* when a look last left commands behind, and what was not there by then came
+                   later; 0: the ring was empty then. Not valid while `rung` stands alone. */
     /* Mark i: commands behind value[i - 1] and up to value[i] were in the ring at time seen[i].
      * The values are the low bits of timeline values, and rise. */
     uint32_t value[QUEUE_LATENCY_MARKS];
@@ -57,7 +58,7 @@ void queue_latency_left(struct queue_latency *latency, uint32_t value, uint64_t 
 /* Whether the ring's tail was last read before that time, or never. */
 static inline bool queue_latency_looked_before(const struct queue_latency *latency, uint64_t then)
 {
-    return !latency->count || latency->looked < then;
+    return !latency->count || latency->looked_at < then;
 }
 
 /* queue_latency_served for a ring in which an earlier visit left commands. count is at least 1. */
@@ -72,7 +73,7 @@ static inline void queue_latency_served(struct queue_latency *latency,
 {
     if (!latency->count && (!latency->rung || latency->visit == visit)) {
         waits[0] += count;
-        latency->looked = 0;
+        latency->looked_at = 0;
     } else {
         queue_latency_served_late(latency, waits, from, count, now);
     }
@@ -84,7 +85,7 @@ static inline void queue_latency_restart(struct queue_latency *latency, uint32_t
                                          uint64_t now)
 {
     latency->count = 0;
-    latency->looked = 0;
+    latency->looked_at = 0;
     latency->rung = now;
     latency->visit = visit;
 }

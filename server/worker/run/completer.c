@@ -195,9 +195,9 @@ static struct completer_look completer_look(struct completer *completer)
 static void tick_device(struct completer *completer, uint64_t now, bool in_use)
 {
     struct worker *worker = completer->worker;
-    if (now - completer->checked < LATENESS_NS)
+    if (now - completer->checked_at < LATENESS_NS)
         return;
-    completer->checked = now;
+    completer->checked_at = now;
     meter_collect(&worker->meter);
     gate_charge_usage(&worker->gate);
     pthread_mutex_lock(&worker->clients_lock);
@@ -231,7 +231,7 @@ static void rest_until_woken(struct completer *completer, enum wake_rest how, ui
 
 static void watch_timelines(struct completer *completer)
 {
-    uint64_t since = clock_now();
+    uint64_t quiet_since = clock_now(); /* without progress */
     uint64_t pause = 0;
     uint32_t idle_ticks = 0;
     /* Relaxed: completer_stop rings the bell, and a rest begins with a look in full order. */
@@ -243,16 +243,16 @@ static void watch_timelines(struct completer *completer)
             idle_ticks = 0;
         tick_device(completer, now, look.in_use);
         if (look.progress) {
-            since = now;
+            quiet_since = now;
             pause = 0;
         }
         if (!look.urgent) {
             bool asleep = !look.in_use && ++idle_ticks > TICKS_MAX;
             rest_until_woken(completer, asleep ? WAKE_ASLEEP : WAKE_TICKING,
                              asleep ? 0 : LATENESS_NS);
-            since = clock_now();
+            quiet_since = clock_now();
             pause = 0;
-        } else if (now - since < YIELD_NS) {
+        } else if (now - quiet_since < YIELD_NS) {
             sched_yield();
         } else {
             /* By half: the end is seen late by at most half of the time that was waited for it. */

@@ -29,7 +29,7 @@ struct completer {
     struct worker *worker;
     struct thread thread;
     _Atomic uint32_t stop;
-    uint64_t checked;           /* when it last asked whether the device lives, ns */
+    uint64_t checked_at;        /* when it last asked whether the device lives, ns */
     const uint32_t *wakes[256]; /* timeline words whose sleepers have to be woken */
     uint32_t wake_count;
 };

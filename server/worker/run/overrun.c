@@ -103,7 +103,7 @@ static bool add_head(struct overrun *overrun, struct client_stream *stream)
     struct overrun_head *head = &overrun->heads[overrun->count++];
     uint64_t started_at = max(stream->work.started_at, stream->excused);
     if (overrun->unseen)
-        started_at = stream->excused = min(started_at + overrun->unseen, overrun->looked);
+        started_at = stream->excused = min(started_at + overrun->unseen, overrun->looked_at);
     *head = (struct overrun_head){.client = client,
                                   .stream = stream,
                                   .started_at = started_at,
@@ -275,9 +275,9 @@ static bool is_needed(const struct overrun *overrun, struct worker *worker)
 
 void overrun_look(struct overrun *overrun, struct worker *worker, uint64_t now)
 {
-    uint64_t since = saturating_sub(now, overrun->looked), passed = min(since, LOOK_NS_MAX);
-    overrun->unseen = since - passed;
-    overrun->looked = now;
+    uint64_t before = saturating_sub(now, overrun->looked_at), passed = min(before, LOOK_NS_MAX);
+    overrun->unseen = before - passed;
+    overrun->looked_at = now;
     if (overrun->told)
         return;
     pthread_mutex_lock(&worker->clients_lock);

@@ -31,7 +31,7 @@ struct worker;
 /* Belongs to the completer from its start on. */
 struct overrun {
     uint64_t departed_limit; /* ns; 0: none; under clients_lock */
-    uint64_t looked;         /* the time of the latest look */
+    uint64_t looked_at;      /* the time of the latest look */
     uint64_t unseen;         /* ns before it in which nobody looked, and which count for nothing */
     bool told;
     struct overrun_head *heads; /* what is at the head of each stream; of one look */

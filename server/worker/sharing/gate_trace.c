@@ -80,9 +80,9 @@ void gate_trace_look(struct gate *gate, uint64_t now)
     for (uint32_t i = 0; i < lease_groups || i < known; i++)
         look_at_lease_group(gate, i, now);
     watch->lease_group_count = lease_groups;
-    if (watch->looked == watch->changes)
+    if (watch->changes_seen == watch->changes)
         return;
-    watch->looked = watch->changes;
+    watch->changes_seen = watch->changes;
     for (struct gate_client *at = gate->first; at; at = at->next)
         look_at_hold(gate, at, now);
 }
@@ -92,7 +92,7 @@ void gate_trace_begin(struct gate *gate, uint64_t now)
     struct gate_trace *watch = &gate->watch;
     watch->begun = true;
     watch->lease_group_count = 0;
-    watch->looked = watch->changes - 1;
+    watch->changes_seen = watch->changes - 1;
     for (uint32_t i = 0; i < SCHEDULER_LEASE_GROUPS; i++)
         watch->lease_groups[i].client = 0;
     for (struct gate_client *at = gate->first; at; at = at->next)

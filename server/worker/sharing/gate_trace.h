@@ -25,8 +25,8 @@ struct gate_client;
 struct gate_trace {
     struct trace *trace; /* NULL: nothing is ever recorded */
     bool begun;
-    uint32_t changes; /* of clients' holds; the gate counts them */
-    uint32_t looked;  /* value of changes at the last look */
+    uint32_t changes;      /* of clients' holds; the gate counts them */
+    uint32_t changes_seen; /* value of changes at the last look */
     uint32_t lease_group_count;
     struct {
         uint32_t client; /* number of the lease's holder; 0: there is none */

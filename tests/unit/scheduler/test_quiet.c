@@ -66,7 +66,7 @@ static void each_rule_holds(void **state)
                                     .asked_at = T0,
                                     .level = rule->urgent ? 2 : 1};
         begin();
-        quiet.looked = T0 + rule->waited_ms * MS;
+        quiet.looked_at = T0 + rule->waited_ms * MS;
         quiet.credit -= (int64_t)(rule->spent_ms * MS);
         print_message("%s\n", rule->what);
         assert_int_equal(look(&scene, T0 + rule->waited_ms * MS), rule->state);
@@ -85,7 +85,7 @@ static enum quiet_state ask_for_a_moment(uint64_t early_ms, uint64_t waited_ms)
         {.client = 2, .left_ns = 200 * MS, .likely_ns = 200 * MS}};
     struct quiet_scene scene = {.works = works, .count = 2, .asked = true, .asked_at = T0};
     begin();
-    quiet.looked = T0 + waited_ms * MS;
+    quiet.looked_at = T0 + waited_ms * MS;
     return look(&scene, T0 + waited_ms * MS);
 }
 
