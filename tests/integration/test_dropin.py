@@ -101,6 +101,12 @@ class Straight(unittest.TestCase):
             with self.subTest(strict=strict):
                 self.run_well("calls", SOFTGPU_STRICT=strict)
 
+    def test_a_case_that_is_refused_is_named_once(self):
+        ended = run(PROGRAM, "calls", LD_LIBRARY_PATH=SOFTGPU, GPUSHARE_SOCKET="/nowhere")
+        refused = re.findall(r"^gpushare: .* does not carry (.*); each call of it", ended.stderr, re.M)
+        self.assertIn("cuMemPoolCreate of memory that is shared, managed or of the host", refused)
+        self.assertEqual(len(refused), len(set(refused)), refused)
+
     def test_a_program_sees_the_whole_device(self):
         multiprocessors, memory = map(int, self.run_well("share", SOFTGPU_PROFILE="h100").split())
         self.assertEqual((multiprocessors, memory), (132, 81559 << 20))

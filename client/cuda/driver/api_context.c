@@ -25,7 +25,6 @@ static const size_t shared_limits[PERSISTING_CACHE + 1] = {
 
 static cuda_result check_limit(cuda_limit limit, struct driver_device **device)
 {
-    static atomic_flag named = ATOMIC_FLAG_INIT;
     cuda_context context;
     const int number = (int)limit;
     DRIVER_TRY(driver_context_check(NULL, &context));
@@ -33,7 +32,7 @@ static cuda_result check_limit(cuda_limit limit, struct driver_device **device)
         number == PENDING_LAUNCHES)
         return CUDA_ERR_UNSUPPORTED_LIMIT;
     if (number == FETCH_GRANULARITY)
-        return driver_absent_call("cuCtxGetLimit and cuCtxSetLimit of fetches", &named);
+        return DRIVER_ABSENT_CASE("cuCtxGetLimit and cuCtxSetLimit of fetches");
     return driver_device_get(context->device, device);
 }
 
@@ -50,14 +49,13 @@ cuda_result cuCtxGetLimit(size_t *value, cuda_limit limit)
 
 cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
 {
-    static atomic_flag named = ATOMIC_FLAG_INIT;
     struct driver_device *device;
     DRIVER_TRY(check_limit(limit, &device));
     if (limit == CUDA_LIMIT_PRINTF_FIFO_SIZE)
         return driver_result(driver_print_set_limit(&device->print, value));
     return value <= shared_limits[limit]
                ? CUDA_OK
-               : driver_absent_call("cuCtxSetLimit above CUDA's initial values", &named);
+               : DRIVER_ABSENT_CASE("cuCtxSetLimit above CUDA's initial values");
 }
 
 cuda_result cuCtxGetStreamPriorityRange(int *least, int *greatest)

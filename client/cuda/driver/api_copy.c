@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "client/cuda/driver/base/driver_connection.h"
+#include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_exports.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/cuda/driver/base/driver_stream.h"
@@ -159,7 +160,7 @@ cuda_result cuMemcpyPeerAsync(cuda_device_ptr dst, cuda_context dst_context, cud
     DRIVER_TRY(find_ends(dst_context, src_context, &ends));
     DRIVER_TRY(driver_stream_resolve(handle, &stream));
     if (stream->connection != ends.to && stream->connection != ends.from)
-        return CUDA_ERR_NOT_SUPPORTED;
+        return DRIVER_ABSENT_CASE("cuMemcpyPeerAsync in a third GPU's stream");
     return submit_peer(&ends, dst, src, size, stream);
 }
 

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "client/cuda/driver/base/driver_connection.h"
+#include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/driver_pool.h"
 #include "client/cuda/driver/base/driver_device.h"
@@ -99,7 +100,7 @@ cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
     uint64_t address = (uint64_t)(uintptr_t)ptr, end;
     DRIVER_TRY(driver_connection_current(&connection));
     if (flags & CUDA_HOST_REGISTER_IOMEMORY)
-        return CUDA_ERR_NOT_SUPPORTED;
+        return DRIVER_ABSENT_CASE("cuMemHostRegister of memory of devices");
     if (!ptr || !size || (flags & ~known) || __builtin_add_overflow(address, size, &end))
         return CUDA_ERR_INVALID_VALUE;
     if (memory_classify(connection, address, size) != MEMORY_ORDINARY)

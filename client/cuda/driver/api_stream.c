@@ -116,13 +116,12 @@ cuda_result cuStreamWriteValue32_v2(cuda_stream handle, cuda_device_ptr ptr, uin
 /* No command waits for a value, and none writes 64 bits at once. */
 static cuda_result check_operation(const cuda_mem_op_params *op)
 {
-    static atomic_flag named = ATOMIC_FLAG_INIT;
     switch (op->operation) {
     case CUDA_MEM_OP_WRITE_VALUE_32:
     case CUDA_MEM_OP_BARRIER:
         return CUDA_OK;
     default:
-        return driver_absent_call("cuStreamBatchMemOp of waits, 64 bits and flushes", &named);
+        return DRIVER_ABSENT_CASE("cuStreamBatchMemOp of waits, 64 bits and flushes");
     }
 }
 
@@ -153,7 +152,7 @@ cuda_result cuEventCreate(cuda_event *event, unsigned flags)
                                        CUDA_EVENT_INTERPROCESS)))
         return CUDA_ERR_INVALID_VALUE;
     if (flags & CUDA_EVENT_INTERPROCESS)
-        return CUDA_ERR_NOT_SUPPORTED;
+        return DRIVER_ABSENT_CASE("cuEventCreate for other processes");
     DRIVER_TRY(driver_connection_current(&connection));
     uint32_t timing = flags & CUDA_EVENT_DISABLE_TIMING ? 0 : GPUSHARE_EVENT_TIMING;
     DRIVER_TRY(driver_result(event_open(connection, timing, &made)));

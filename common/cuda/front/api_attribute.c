@@ -3,6 +3,7 @@
 /* Streams: what they are, their attributes, and captures, of which there are none. */
 #include <string.h>
 
+#include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
@@ -142,14 +143,17 @@ cuda_result cuStreamSetAttribute(cuda_stream handle, int attribute, const void *
     switch (attribute) {
     case CUDA_LAUNCH_ACCESS_POLICY_WINDOW:
         memcpy(&window, value, sizeof window);
-        return window.bytes ? CUDA_ERR_NOT_SUPPORTED : CUDA_OK;
+        return window.bytes ? DRIVER_ABSENT_CASE("cuStreamSetAttribute of an access policy window")
+                            : CUDA_OK;
     case CUDA_LAUNCH_SYNCHRONIZATION_POLICY:
         if (number < POLICY_AUTO || number > POLICY_LAST)
             return CUDA_ERR_INVALID_VALUE;
         write_note(&stream, POLICY_MASK, (uint32_t)number);
         return CUDA_OK;
     case CUDA_LAUNCH_PRIORITY:
-        return number == stream.priority ? CUDA_OK : CUDA_ERR_NOT_SUPPORTED;
+        return number == stream.priority
+                   ? CUDA_OK
+                   : DRIVER_ABSENT_CASE("cuStreamSetAttribute of another priority");
     case CUDA_LAUNCH_MEM_SYNC_DOMAIN_MAP:
         memcpy(&map, value, sizeof map);
         write_note(&stream, MAP_MASK, (uint32_t)map << MAP_SHIFT);
@@ -170,7 +174,7 @@ cuda_result cuStreamCopyAttributes(cuda_stream to_handle, cuda_stream from_handl
     DRIVER_TRY(front_stream_find(to_handle, &to));
     DRIVER_TRY(front_stream_find(from_handle, &from));
     if (to.priority != from.priority)
-        return CUDA_ERR_NOT_SUPPORTED;
+        return DRIVER_ABSENT_CASE("cuStreamCopyAttributes between priorities");
     atomic_store(to.note, atomic_load(from.note));
     return CUDA_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
@@ -30,7 +31,7 @@ static cuda_result base_of(int type, const void *host, cuda_device_ptr device, u
         *base = device;
         return CUDA_OK;
     case CUDA_MEMORYTYPE_ARRAY:
-        return CUDA_ERR_NOT_SUPPORTED;
+        return DRIVER_ABSENT_CASE("copies of arrays");
     default:
         return CUDA_ERR_INVALID_VALUE;
     }

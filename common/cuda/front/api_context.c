@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Contexts, but for what their devices do. */
+#include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
@@ -87,7 +88,7 @@ cuda_result cuCtxCreate_v4(cuda_context *context, const cuda_ctx_create_params *
                            unsigned flags, cuda_device device)
 {
     if (parameters && parameters->graphics)
-        return CUDA_ERR_NOT_SUPPORTED;
+        return DRIVER_ABSENT_CASE("cuCtxCreate of contexts for graphics");
     return parameters && parameters->affinity_count ? CUDA_ERR_UNSUPPORTED_EXEC_AFFINITY
                                                     : cuCtxCreate_v2(context, flags, device);
 }

@@ -6,6 +6,7 @@
  * cuLaunchKernel takes either. With more devices a kernel would have to be loaded for each, and
  * libraries are refused.
  */
+#include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
@@ -21,7 +22,7 @@ static cuda_result load(cuda_library *library, const struct front_image *image)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(cuDeviceGet(&device, 0));
     if (front_device_count() > 1)
-        return CUDA_ERR_NOT_SUPPORTED;
+        return DRIVER_ABSENT_CASE("cuLibraryLoadData where the program sees several GPUs");
     DRIVER_TRY(driver_context_enter(device));
     cuda_result result = front_module_load(device, image, &module);
     if (result == CUDA_OK)

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/driver_pool.h"
@@ -18,7 +19,8 @@ cuda_result cuMemHostGetDevicePointer_v2(cuda_device_ptr *device_ptr, void *host
     if (!front_memory_find((uint64_t)(uintptr_t)host, &found) || found.kind != FRONT_HOST)
         return CUDA_ERR_INVALID_VALUE;
     if (!found.mapped)
-        return CUDA_ERR_NOT_SUPPORTED;
+        return DRIVER_ABSENT_CASE(
+            "cuMemHostGetDevicePointer of memory that cuMemHostRegister registered");
     *device_ptr = (uint64_t)(uintptr_t)host;
     return CUDA_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Allocation in the order of streams, and the pools behind it. */
+#include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_pool.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
@@ -37,7 +38,7 @@ cuda_result cuMemAllocFromPoolAsync(cuda_device_ptr *ptr, size_t size, cuda_mem_
     DRIVER_TRY(driver_pool_check(handle, &pool));
     DRIVER_TRY(device_of_stream(stream, &device));
     if (driver_pool_device(pool) != device)
-        return CUDA_ERR_NOT_SUPPORTED;
+        return DRIVER_ABSENT_CASE("cuMemAllocFromPoolAsync of another GPU's pool");
     return memory_pool_alloc(pool, ptr, size, stream);
 }
 
@@ -81,7 +82,8 @@ cuda_result cuMemPoolCreate(cuda_mem_pool *handle, const cuda_mem_pool_props *pr
         return CUDA_ERR_NOT_INITIALIZED;
     if (props->type != CUDA_MEM_ALLOCATION_PINNED || props->handle_types != CUDA_MEM_HANDLE_NONE ||
         props->location.type != CUDA_MEM_LOCATION_DEVICE || props->usage)
-        return CUDA_ERR_NOT_SUPPORTED;
+        return DRIVER_ABSENT_CASE(
+            "cuMemPoolCreate of memory that is shared, managed or of the host");
     DRIVER_TRY(cuDeviceGet(&device, props->location.id));
     DRIVER_TRY(driver_pool_create(device, props->max_size, &pool));
     *handle = driver_pool_handle(pool);
@@ -144,7 +146,7 @@ cuda_result cuMemPoolSetAccess(cuda_mem_pool handle, const cuda_mem_access_desc 
         if (own && map[i].flags != CUDA_MEM_ACCESS_READWRITE)
             return CUDA_ERR_INVALID_DEVICE;
         if (!own && map[i].flags != CUDA_MEM_ACCESS_NONE)
-            return CUDA_ERR_NOT_SUPPORTED;
+            return DRIVER_ABSENT_CASE("cuMemPoolSetAccess of other GPUs");
     }
     return CUDA_OK;
 }
@@ -206,7 +208,7 @@ static cuda_result check_location(const cuda_mem_location *location, cuda_mem_al
         return CUDA_ERR_INVALID_VALUE;
     return location->type == CUDA_MEM_LOCATION_DEVICE && type == CUDA_MEM_ALLOCATION_PINNED
                ? CUDA_OK
-               : CUDA_ERR_NOT_SUPPORTED;
+               : DRIVER_ABSENT_CASE("cuMemGetMemPool of memory that is managed or of the host");
 }
 
 cuda_result cuMemGetDefaultMemPool(cuda_mem_pool *handle, cuda_mem_location *location,

@@ -3,7 +3,8 @@
 /*
  * driver_absent: functions of NVIDIA's driver that this library does not carry. Each is exported,
  * so that programs which are linked with it run; a call is named once on standard error and
- * refused. cuGetProcAddress does not find it, so that programs which probe fall back. Any thread.
+ * refused. cuGetProcAddress does not find it, so that programs which probe fall back. A case that a
+ * carried function refuses is named too. Any thread.
  */
 #ifndef GPUSHARE_COMMON_CUDA_FRONT_DRIVER_ABSENT_H
 #define GPUSHARE_COMMON_CUDA_FRONT_DRIVER_ABSENT_H
@@ -27,6 +28,15 @@ extern const size_t absent_row_count;
 
 /* Names the function unless it was named before. Returns CUDA_ERR_NOT_SUPPORTED. */
 cuda_result driver_absent_call(const char *name, atomic_flag *named);
+
+/* Refuses what a carried function does not do: an expression with the value CUDA_ERR_NOT_SUPPORTED,
+ * as the compiler can see. what: the function, and the case. */
+#define DRIVER_ABSENT_CASE(what)                                                                   \
+    (__extension__({                                                                               \
+        static atomic_flag named_ = ATOMIC_FLAG_INIT;                                              \
+        (void)driver_absent_call(what, &named_);                                                   \
+        CUDA_ERR_NOT_SUPPORTED;                                                                    \
+    }))
 
 /* The body of such a function, whatever its parameters are: none of them is read. */
 #define ABSENT(name)                                                                               \
