@@ -181,9 +181,12 @@ static int open_all(struct gpushared *gpushared)
         supervisor_keep(gpushared->supervisor, &gpushared->keeper);
     watch_signals(gpushared);
     notify_watch(&gpushared->notify, &gpushared->loop);
-    uint32_t error =
-        listener_open(&gpushared->listener, &gpushared->loop, gpushared->settings.socket,
-                      gpushared->settings.socket_fd, client_accepted, gpushared, &why);
+    uint32_t error = listener_open(&gpushared->listener, &gpushared->loop,
+                                   &(struct listener_options){.fd = gpushared->settings.socket_fd,
+                                                              .path = gpushared->settings.socket,
+                                                              .accepted = client_accepted,
+                                                              .context = gpushared},
+                                   &why);
     if (!error)
         error = admin_open(&gpushared->admin, gpushared->supervisor, &why);
     if (!error && gpushared->settings.keeps)

@@ -502,8 +502,13 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
     quota_open(&supervisor->server.fds, "file descriptors of the server",
                supervisor->server.budget.shared, NULL);
     for (uint32_t i = 0; i < discovery->count; i++)
-        device_open(&supervisor->server.devices[i], supervisor->server.loop,
-                    &supervisor->server.jobs, settings, i, &discovery->devices[i], &events);
+        device_open(&supervisor->server.devices[i],
+                    &(struct device_options){.loop = supervisor->server.loop,
+                                             .jobs = &supervisor->server.jobs,
+                                             .settings = settings,
+                                             .index = i,
+                                             .found = &discovery->devices[i],
+                                             .events = &events});
     supervisor->server.device_count = discovery->count;
     supervisor->discovery = *discovery;
     for (uint32_t i = 0; supervisor->server.keeper && i < discovery->count; i++)

@@ -423,14 +423,17 @@ static uint32_t check_fits(const struct sm_allocation *allocation,
     /* Of a user who was given nothing special the device's own sentence is the plainer one. */
     bool bounded = account_request || (account_limit && account_limit != PROTO_PERCENT_WHOLE);
     if (bounded && inside.sm_groups + asked > room)
-        return sm_overcommit_explain_account(inside.requests, inside.sm_groups, asked, room,
-                                             allocation->sm_group_size, why);
+        return sm_overcommit_explain_account(&(struct sm_overcommit){inside.requests,
+                                                                     inside.sm_groups, asked, room,
+                                                                     allocation->sm_group_size},
+                                             why);
     if (account_request)
         asked = own_sm_groups(allocation, account_request);
     if (beside.sm_groups + asked <= allocation->count)
         return 0;
-    return sm_overcommit_explain(beside.requests, beside.sm_groups, asked, allocation->count,
-                                 allocation->sm_group_size,
+    return sm_overcommit_explain(&(struct sm_overcommit){beside.requests, beside.sm_groups, asked,
+                                                         allocation->count,
+                                                         allocation->sm_group_size},
                                  greatest_request(allocation, beside.sm_groups), why);
 }
 

@@ -11,18 +11,20 @@
 
 #include "common/error.h"
 
-/* The sentence about threads, in SM groups of sm_group_size multiprocessors. others: requests of
- * other clients and accounts, which own other_sm_groups in total. asked: SM groups that the new
- * request needs. sm_groups: SM groups of the device. most: the greatest request that would fit, in
- * hundredths of a per cent. */
-uint32_t sm_overcommit_explain(uint32_t others, uint32_t other_sm_groups, uint32_t asked,
-                               uint32_t sm_groups, uint32_t sm_group_size, uint32_t most,
-                               struct error *why);
+struct sm_overcommit {
+    uint32_t others;          /* requests of others */
+    uint32_t other_sm_groups; /* that those own in total */
+    uint32_t asked;           /* SM groups that the new request needs */
+    uint32_t sm_groups;       /* that there are for all of them */
+    uint32_t sm_group_size;   /* in multiprocessors */
+};
 
-/* The sentence about threads in an account, which has sm_groups SM groups. others: requests of its
- * other clients. asked: as above; 0: the account itself would have so few. */
-uint32_t sm_overcommit_explain_account(uint32_t others, uint32_t other_sm_groups, uint32_t asked,
-                                       uint32_t sm_groups, uint32_t sm_group_size,
-                                       struct error *why);
+/* The sentence about threads of the device. The others are other clients and accounts. most: the
+ * greatest request that would fit, in hundredths of a per cent. */
+uint32_t sm_overcommit_explain(const struct sm_overcommit *sums, uint32_t most, struct error *why);
+
+/* The sentence about threads in an account. The others are its other clients. asked may be 0: the
+ * account itself would have so few SM groups. */
+uint32_t sm_overcommit_explain_account(const struct sm_overcommit *sums, struct error *why);
 
 #endif

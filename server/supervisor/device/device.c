@@ -35,16 +35,17 @@ static void watchdog_ask(void *context);
 static void worker_speaks(void *context);
 static void worker_expired(void *context, const struct error *why);
 
-void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
-                 const struct settings *settings, uint32_t index,
-                 const struct discovery_device *found, const struct device_events *events)
+void device_open(struct device *device, const struct device_options *options)
 {
+    uv_loop_t *loop = options->loop;
+    const struct settings *settings = options->settings;
+    const uint32_t index = options->index;
     *device = (struct device){.loop = loop,
-                              .jobs = jobs,
+                              .jobs = options->jobs,
                               .settings = settings,
-                              .events = *events,
+                              .events = *options->events,
                               .index = index,
-                              .found = *found,
+                              .found = *options->found,
                               .state = DEVICE_WAITING,
                               .schedule = settings->schedule,
                               .configured = settings->schedule};

@@ -164,11 +164,18 @@ struct device {
     uint32_t warning_count;
 };
 
-/* Prepares a device and starts nothing. loop, jobs and settings are borrowed and must outlive the
- * device; *events is copied. */
-void device_open(struct device *device, uv_loop_t *loop, struct job_pool *jobs,
-                 const struct settings *settings, uint32_t index,
-                 const struct discovery_device *found, const struct device_events *events);
+/* Loop, jobs and settings are borrowed and must outlive the device; the rest is copied. */
+struct device_options {
+    uv_loop_t *loop;
+    struct job_pool *jobs;
+    const struct settings *settings;
+    uint32_t index;
+    const struct discovery_device *found;
+    const struct device_events *events;
+};
+
+/* Prepares a device and starts nothing. */
+void device_open(struct device *device, const struct device_options *options);
 
 /* Starts a worker, or lets the standby take over. Returns 0, or -errno and device->trouble says
  * why. */

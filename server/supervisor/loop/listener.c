@@ -128,16 +128,18 @@ static uint32_t socket_make(struct listener *listener, const char *path, struct 
     return 0;
 }
 
-uint32_t listener_open(struct listener **out, uv_loop_t *loop, const char *path, int fd,
-                       void (*accepted)(void *context, int fd), void *context, struct error *why)
+uint32_t listener_open(struct listener **out, uv_loop_t *loop,
+                       const struct listener_options *options, struct error *why)
 {
+    const char *path = options->path;
+    const int fd = options->fd;
     *out = NULL;
     struct listener *listener = calloc(1, sizeof *listener);
     if (!listener)
         return listener_fail(ENOMEM, path, why);
     listener->fd = fd;
-    listener->accepted = accepted;
-    listener->context = context;
+    listener->accepted = options->accepted;
+    listener->context = options->context;
     listener->spare = open_spare();
     uint32_t error = 0;
     if (fd < 0)

@@ -18,14 +18,21 @@
 
 struct listener;
 
+struct listener_options {
+    int fd;           /* a listening socket that was passed, which is taken over; -1: none */
+    const char *path; /* else of the socket that is made */
+    /* Gets each connection's descriptor, close-on-exec, and owns it; it may close the listener. */
+    void (*accepted)(void *context, int fd);
+    void *context;
+};
+
 /*
- * Listens for clients. fd >= 0: a listening socket that was passed, which is taken over. Otherwise
- * makes one at path, open to every user, and its folder if that is missing; replaces a socket file
- * on which nobody listens. accepted gets each connection's descriptor, close-on-exec, and owns it;
- * it may close the listener. Returns 0, or an error number that *why explains.
+ * Listens for clients. A socket that is made is open to every user; its folder is made if it is
+ * missing, and a socket file on which nobody listens is replaced. Returns 0, or an error number
+ * that *why explains.
  */
-uint32_t listener_open(struct listener **listener, uv_loop_t *loop, const char *path, int fd,
-                       void (*accepted)(void *context, int fd), void *context, struct error *why);
+uint32_t listener_open(struct listener **listener, uv_loop_t *loop,
+                       const struct listener_options *options, struct error *why);
 
 /* Stops listening and removes the socket file that the listener made. The loop frees the listener;
  * *listener becomes NULL. *listener may be NULL. */

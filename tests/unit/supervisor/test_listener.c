@@ -58,10 +58,16 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
+static uint32_t open_at(struct listener **listener, const char *at)
+{
+    const struct listener_options options = {.fd = -1, .path = at, .accepted = accepted};
+    return listener_open(listener, &loop, &options, &why);
+}
+
 static struct listener *open_listener(void)
 {
     struct listener *listener;
-    if (listener_open(&listener, &loop, path, -1, accepted, NULL, &why))
+    if (open_at(&listener, path))
         fail_msg("%s", why.text);
     return listener;
 }
@@ -108,8 +114,7 @@ static void replaces_a_dead_servers_socket_and_no_living_ones(void **state)
 {
     (void)state;
     struct listener *first = open_listener(), *second;
-    assert_int_equal(listener_open(&second, &loop, path, -1, accepted, NULL, &why),
-                     error_from_errno(-EADDRINUSE));
+    assert_int_equal(open_at(&second, path), error_from_errno(-EADDRINUSE));
     assert_non_null(strstr(why.text, path));
     int fd = client_socket();
     assert_int_equal(try_connect(fd), 0); /* the first one still serves */
@@ -128,7 +133,7 @@ static void replaces_a_dead_servers_socket_and_no_living_ones(void **state)
     close(file);
     listener_close(&second);
     assert_int_equal(access(path, F_OK), 0);
-    assert_int_equal(listener_open(&second, &loop, path, -1, accepted, NULL, &why),
+    assert_int_equal(open_at(&second, path),
                      error_from_errno(-EADDRINUSE)); /* and is not replaced: it is no socket */
     assert_int_equal(access(path, F_OK), 0);
 }
@@ -141,8 +146,7 @@ static void paths_that_do_not_fit_are_refused(void **state)
     memset(longest, 'x', sizeof longest);
     longest[0] = '/';
     longest[sizeof longest - 1] = 0;
-    assert_int_equal(listener_open(&listener, &loop, longest, -1, accepted, NULL, &why),
-                     error_from_errno(-ENAMETOOLONG));
+    assert_int_equal(open_at(&listener, longest), error_from_errno(-ENAMETOOLONG));
     assert_null(listener);
 }
 
