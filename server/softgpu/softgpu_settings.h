@@ -99,7 +99,7 @@ struct softgpu_settings {
     unsigned visible_count;
     bool drains_named;    /* drains says which calls wait for the device, and no table does */
     uint64_t drains;      /* a bit for each context_call */
-    char state_path[256]; /* "" = none; see ledger.h */
+    char state_path[256]; /* "" = none; see charges.h */
     char stats_path[256]; /* "" = none; see stats.h */
 };
 

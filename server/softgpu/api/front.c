@@ -51,14 +51,14 @@ int front_device_count(void)
     return device_check_initialized() == CUDA_OK ? (int)device_settings()->visible_count : -1;
 }
 
-/* Beside other processes, which the ledger knows. */
+/* Beside other processes, which the charges show. */
 static cuda_result begin_context(const struct device *device)
 {
     const struct softgpu_settings *settings = device_settings();
     const bool exclusive = settings->compute_mode != CUDA_COMPUTEMODE_DEFAULT;
 
-    switch (ledger_context_begin(memory_ledger(), device->ordinal, settings->memory,
-                                 settings->context_memory, exclusive)) {
+    switch (charges_context_begin(memory_charges(), device->ordinal, settings->memory,
+                                  settings->context_memory, exclusive)) {
     case 0:
         return CUDA_OK;
     case -EBUSY:
@@ -128,7 +128,7 @@ void front_leave(cuda_device ordinal)
 
     engine_lock();
     stream_await_device(device); /* the context ends with its work done */
-    ledger_context_end(memory_ledger(), device->ordinal);
+    charges_context_end(memory_charges(), device->ordinal);
     engine_unlock();
     forget_objects(ordinal, device);
 }

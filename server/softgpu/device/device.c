@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "server/softgpu/memory/ledger.h"
+#include "server/softgpu/memory/charges.h"
 #include "server/softgpu/memory/memory.h"
 #include "server/softgpu/report.h"
 
@@ -117,7 +117,7 @@ int device_driver_version(void)
 
 static cuda_result init_locked(device_complete *complete)
 {
-    struct ledger *ledger = NULL;
+    struct charges *charges = NULL;
     struct stats_file *stats;
     struct error why;
     int error;
@@ -131,7 +131,7 @@ static cuda_result init_locked(device_complete *complete)
         return (cuda_result)settings.init_error;
     if (settings.visible_count == 0)
         return CUDA_ERR_NO_DEVICE;
-    if (ledger_open(&ledger, settings.state_path, &why)) {
+    if (charges_open(&charges, settings.state_path, &why)) {
         report("%s", why.text);
         return CUDA_ERR_OPERATING_SYSTEM;
     }
@@ -139,10 +139,10 @@ static cuda_result init_locked(device_complete *complete)
         stats_open(settings.stats_path, (unsigned)settings.devices, (unsigned)settings.sms, &why);
     if (!stats) {
         report("%s", why.text);
-        ledger_close(ledger);
+        charges_close(charges);
         return CUDA_ERR_OPERATING_SYSTEM;
     }
-    memory_start(&settings, ledger);
+    memory_start(&settings, charges);
     random_state = settings.seed;
     devices = calloc(settings.visible_count, sizeof(*devices));
     for (unsigned i = 0; devices && i < settings.visible_count; i++)

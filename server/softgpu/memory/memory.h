@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/cuda/cuda_driver.h"
-#include "server/softgpu/memory/ledger.h"
+#include "server/softgpu/memory/charges.h"
 #include "server/softgpu/softgpu_settings.h"
 
 enum { MEMORY_READ = 1, MEMORY_WRITE = 2 };
@@ -47,9 +47,9 @@ void memory_leave(void);
 
 enum { MEMORY_GRANULARITY = 2 << 20 };
 
-/* Initialises the module, once, before any other call. settings and ledger stay the caller's,
+/* Initialises the module, once, before any other call. settings and charges stay the caller's,
  * and must live for ever. */
-void memory_start(const struct softgpu_settings *settings, struct ledger *ledger);
+void memory_start(const struct softgpu_settings *settings, struct charges *charges);
 
 /* Lock and unlock changes of a context. memory_change_begin adds the configured delay. Not
  * recursive. */

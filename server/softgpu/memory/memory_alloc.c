@@ -78,14 +78,14 @@ static cuda_result alloc(struct wanted wanted, cuda_device_ptr *ptr, size_t size
     wanted.bytes = round_up(size, PAGE);
     wanted.live = round_up(size, 16);
     memory_change_begin();
-    result = ledger_charge(memory_ledger(), wanted.device, memory_settings()->memory, 0,
-                           wanted.bytes) == 0
+    result = charges_add(memory_charges(), wanted.device, memory_settings()->memory, 0,
+                         wanted.bytes) == 0
                  ? CUDA_OK
                  : CUDA_ERR_OUT_OF_MEMORY;
     if (result == CUDA_OK) {
         result = alloc_locked(&wanted, ptr);
         if (result != CUDA_OK)
-            ledger_release(memory_ledger(), wanted.device, 0, wanted.bytes);
+            charges_remove(memory_charges(), wanted.device, 0, wanted.bytes);
     }
     memory_change_end();
     return result;
@@ -105,7 +105,7 @@ cuda_result memory_program_alloc(unsigned device, cuda_device_ptr *ptr, size_t s
 static void free_locked(struct extent *extent)
 {
     memory_table_remove(extent->base);
-    ledger_release(memory_ledger(), extent->device, 0, extent->charged_bytes);
+    charges_remove(memory_charges(), extent->device, 0, extent->charged_bytes);
     memory_extent_defer_drop(extent->base, extent->size, false);
     memory_extent_remove(extent);
 }
@@ -146,7 +146,7 @@ void memory_free_device(unsigned device)
 
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    uint64_t used = ledger_used(memory_ledger(), device);
+    uint64_t used = charges_used(memory_charges(), device);
 
     *total_bytes = memory_settings()->memory;
     *free_bytes = used < *total_bytes ? *total_bytes - used : 0;

@@ -22,16 +22,16 @@ struct deferred {
 static struct {
     pthread_mutex_t lock;
     const struct softgpu_settings *settings;
-    struct ledger *ledger;
+    struct charges *charges;
     struct list extents, deferred;
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER,
             .extents = LIST_INIT(memory.extents),
             .deferred = LIST_INIT(memory.deferred)};
 
-void memory_start(const struct softgpu_settings *settings, struct ledger *ledger)
+void memory_start(const struct softgpu_settings *settings, struct charges *charges)
 {
     memory.settings = settings;
-    memory.ledger = ledger;
+    memory.charges = charges;
 }
 
 void memory_change_begin(void)
@@ -54,9 +54,9 @@ const struct softgpu_settings *memory_settings(void)
     return memory.settings;
 }
 
-struct ledger *memory_ledger(void)
+struct charges *memory_charges(void)
 {
-    return memory.ledger;
+    return memory.charges;
 }
 
 /* ---- deferred unmapping ------------------------------------------------------ */

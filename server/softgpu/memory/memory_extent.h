@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "common/list.h"
-#include "server/softgpu/memory/ledger.h"
+#include "server/softgpu/memory/charges.h"
 #include "server/softgpu/memory/memory.h"
 #include "server/softgpu/memory/memory_table.h"
 #include "server/softgpu/softgpu_settings.h"
@@ -34,7 +34,7 @@ struct extent {
 
 /* The arguments of memory_start(). */
 const struct softgpu_settings *memory_settings(void);
-struct ledger *memory_ledger(void);
+struct charges *memory_charges(void);
 
 /* memory_extent_at: the extent of this kind that begins at base. memory_extent_around: the one that
  * holds a whole range. NULL if there is none. memory_extent_overlaps: whether any extent of this

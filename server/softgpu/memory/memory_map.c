@@ -160,7 +160,7 @@ static void handle_drop_if_unused(struct handle *handle)
         return;
     list_remove(&handle->link);
     close(handle->fd);
-    ledger_release(memory_ledger(), handle->device, handle->inode, handle->size);
+    charges_remove(memory_charges(), handle->device, handle->inode, handle->size);
     free(handle);
 }
 
@@ -210,13 +210,13 @@ static cuda_result adopt_descriptor(cuda_mem_handle *id, int fd, uint64_t size, 
                                     unsigned device, bool exportable)
 {
     cuda_result result = charge_result(
-        ledger_charge(memory_ledger(), device, memory_settings()->memory, inode, size));
+        charges_add(memory_charges(), device, memory_settings()->memory, inode, size));
     struct handle *handle = NULL;
 
     if (result == CUDA_OK) {
         handle = handle_add(fd, size, inode, device, exportable);
         if (!handle) {
-            ledger_release(memory_ledger(), device, inode, size);
+            charges_remove(memory_charges(), device, inode, size);
             result = CUDA_ERR_OUT_OF_MEMORY;
         }
     }
@@ -283,7 +283,7 @@ cuda_result memory_export(int *fd, cuda_mem_handle id)
         *fd = fcntl(handle->fd, F_DUPFD_CLOEXEC, 0);
         result = *fd < 0 ? CUDA_ERR_OPERATING_SYSTEM : CUDA_OK;
         if (*fd >= 0)
-            ledger_exported(memory_ledger(), handle->device, handle->inode);
+            charges_exported(memory_charges(), handle->device, handle->inode);
     }
     memory_change_end();
     return result;
@@ -327,7 +327,7 @@ cuda_result memory_import(cuda_mem_handle *handle, int fd)
     result = adopt_descriptor(handle, own, (uint64_t)status.st_size, status.st_ino,
                               (unsigned)device, true);
     if (result == CUDA_OK)
-        ledger_exported(memory_ledger(), (unsigned)device, status.st_ino);
+        charges_exported(memory_charges(), (unsigned)device, status.st_ino);
     memory_change_end();
     return result;
 }

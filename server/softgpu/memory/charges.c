@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/softgpu/memory/ledger.h"
+#include "server/softgpu/memory/charges.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,10 +16,10 @@
 
 #include "protocol.h"
 
-enum { LEDGER_LINES = 32768 };
+enum { CHARGES_LINES = 32768 };
 
 /* "SGLEDG01". A change of the layout changes the number. */
-static const uint64_t ledger_magic = 0x3130474445474c53;
+static const uint64_t charges_magic = 0x3130474445474c53;
 
 enum { LINE_CHARGED = 1, LINE_EXPORTED = 2, LINE_ORPHAN = 4, LINE_OPEN = 8 };
 
@@ -35,17 +35,17 @@ struct line {
     uint32_t reserved;
 };
 
-struct ledger_file {
+struct charges_file {
     uint64_t magic;
     uint32_t lines; /* high-water mark */
     uint32_t reserved;
-    struct line line[LEDGER_LINES];
+    struct line line[CHARGES_LINES];
 };
 
-struct ledger {
+struct charges {
     pthread_mutex_t lock; /* flock() does not exclude threads of one process from each other */
     int fd;               /* -1 without a file */
-    struct ledger_file *file;
+    struct charges_file *file;
     int32_t pid;
     uint64_t start_time;
 };
@@ -77,19 +77,19 @@ static bool read_start_time(int32_t pid, uint64_t *start_time)
     return true;
 }
 
-static void ledger_lock(struct ledger *ledger)
+static void charges_lock(struct charges *charges)
 {
-    pthread_mutex_lock(&ledger->lock);
-    if (ledger->fd >= 0)
-        while (flock(ledger->fd, LOCK_EX) < 0 && errno == EINTR)
+    pthread_mutex_lock(&charges->lock);
+    if (charges->fd >= 0)
+        while (flock(charges->fd, LOCK_EX) < 0 && errno == EINTR)
             ;
 }
 
-static void ledger_unlock(struct ledger *ledger)
+static void charges_unlock(struct charges *charges)
 {
-    if (ledger->fd >= 0)
-        flock(ledger->fd, LOCK_UN);
-    pthread_mutex_unlock(&ledger->lock);
+    if (charges->fd >= 0)
+        flock(charges->fd, LOCK_UN);
+    pthread_mutex_unlock(&charges->lock);
 }
 
 /* ---- what file descriptors alone hold ---- */
@@ -156,7 +156,7 @@ static bool mark_all(const struct orphans *orphans)
 
 /* One pass over the processes serves all orphans, because the driver's memory is locked
  * meanwhile. */
-static void strike_closed(struct ledger_file *file)
+static void strike_closed(struct charges_file *file)
 {
     struct orphans orphans = {calloc(file->lines + 1, sizeof(struct line *)), 0};
 
@@ -176,7 +176,7 @@ static void strike_closed(struct ledger_file *file)
     free(orphans.lines);
 }
 
-static struct line *find_line(struct ledger_file *file, int32_t pid, unsigned device,
+static struct line *find_line(struct charges_file *file, int32_t pid, unsigned device,
                               uint64_t inode)
 {
     for (uint32_t i = 0; i < file->lines; i++) {
@@ -188,16 +188,16 @@ static struct line *find_line(struct ledger_file *file, int32_t pid, unsigned de
     return NULL;
 }
 
-static struct line *free_line(struct ledger_file *file)
+static struct line *free_line(struct charges_file *file)
 {
     for (uint32_t i = 0; i < file->lines; i++)
         if (file->line[i].bytes == 0)
             return &file->line[i];
-    return file->lines < LEDGER_LINES ? &file->line[file->lines++] : NULL;
+    return file->lines < CHARGES_LINES ? &file->line[file->lines++] : NULL;
 }
 
 /* Another line of the same memory, which can take the charge over. */
-static struct line *find_heir(struct ledger_file *file, const struct line *leaver)
+static struct line *find_heir(struct charges_file *file, const struct line *leaver)
 {
     for (uint32_t i = 0; i < file->lines; i++) {
         struct line *line = &file->line[i];
@@ -210,7 +210,7 @@ static struct line *find_heir(struct ledger_file *file, const struct line *leave
 }
 
 /* Removes a line. Its charge passes to another line of the same memory, or to an orphan's line. */
-static void strike_line(struct ledger_file *file, struct line *line)
+static void strike_line(struct charges_file *file, struct line *line)
 {
     struct line *heir = line->inode ? find_heir(file, line) : NULL;
 
@@ -225,17 +225,17 @@ static void strike_line(struct ledger_file *file, struct line *line)
     memset(line, 0, sizeof(*line));
 }
 
-static bool is_alive(const struct ledger *ledger, const struct line *line)
+static bool is_alive(const struct charges *charges, const struct line *line)
 {
     uint64_t start_time;
 
-    return line->pid == ledger->pid ||
+    return line->pid == charges->pid ||
            (read_start_time(line->pid, &start_time) && start_time == line->start_time);
 }
 
-static void strike_dead(struct ledger *ledger)
+static void strike_dead(struct charges *charges)
 {
-    struct ledger_file *file = ledger->file;
+    struct charges_file *file = charges->file;
     /* Lines of one process are mostly adjacent, so each process is looked up once. */
     struct line known = {0};
     bool alive = false;
@@ -247,7 +247,7 @@ static void strike_dead(struct ledger *ledger)
             continue;
         if (line->pid != known.pid || line->start_time != known.start_time) {
             known = *line;
-            alive = is_alive(ledger, line);
+            alive = is_alive(charges, line);
         }
         if (!alive)
             strike_line(file, line);
@@ -257,7 +257,7 @@ static void strike_dead(struct ledger *ledger)
         file->lines--;
 }
 
-static uint64_t sum_charges(const struct ledger_file *file, unsigned device)
+static uint64_t sum_charges(const struct charges_file *file, unsigned device)
 {
     uint64_t used = 0;
 
@@ -267,39 +267,39 @@ static uint64_t sum_charges(const struct ledger_file *file, unsigned device)
     return used;
 }
 
-static uint32_t map_file(struct ledger *ledger, const char *path, struct error *why)
+static uint32_t map_file(struct charges *charges, const char *path, struct error *why)
 {
     struct stat status;
     int result = 0;
 
-    ledger->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (ledger->fd < 0)
+    charges->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (charges->fd < 0)
         goto failed;
-    ledger_lock(ledger);
-    if (fstat(ledger->fd, &status) < 0 ||
-        (status.st_size == 0 && ftruncate(ledger->fd, sizeof(struct ledger_file)) < 0))
+    charges_lock(charges);
+    if (fstat(charges->fd, &status) < 0 ||
+        (status.st_size == 0 && ftruncate(charges->fd, sizeof(struct charges_file)) < 0))
         goto unlock;
-    if (status.st_size != 0 && status.st_size != (off_t)sizeof(struct ledger_file)) {
+    if (status.st_size != 0 && status.st_size != (off_t)sizeof(struct charges_file)) {
         errno = EPROTO;
         goto unlock;
     }
-    ledger->file =
-        mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE, MAP_SHARED, ledger->fd, 0);
-    if (ledger->file == MAP_FAILED)
+    charges->file =
+        mmap(NULL, sizeof(struct charges_file), PROT_READ | PROT_WRITE, MAP_SHARED, charges->fd, 0);
+    if (charges->file == MAP_FAILED)
         goto unlock;
     if (status.st_size == 0)
-        ledger->file->magic = ledger_magic;
-    if (ledger->file->magic != ledger_magic || ledger->file->lines > LEDGER_LINES) {
-        munmap(ledger->file, sizeof(struct ledger_file));
+        charges->file->magic = charges_magic;
+    if (charges->file->magic != charges_magic || charges->file->lines > CHARGES_LINES) {
+        munmap(charges->file, sizeof(struct charges_file));
         errno = EPROTO;
         goto unlock;
     }
-    ledger_unlock(ledger);
+    charges_unlock(charges);
     return 0;
 unlock:
     result = -errno;
-    ledger_unlock(ledger);
-    close(ledger->fd);
+    charges_unlock(charges);
+    close(charges->fd);
     errno = -result;
 failed:
     result = -errno;
@@ -307,55 +307,55 @@ failed:
                      result == -EPROTO ? "not a state file of this version" : strerror(-result));
 }
 
-uint32_t ledger_open(struct ledger **out, const char *path, struct error *why)
+uint32_t charges_open(struct charges **out, const char *path, struct error *why)
 {
-    struct ledger *ledger = calloc(1, sizeof(*ledger));
+    struct charges *charges = calloc(1, sizeof(*charges));
     uint32_t error = 0;
 
-    if (!ledger) {
+    if (!charges) {
         return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "out of memory");
     }
-    ledger->fd = -1;
-    pthread_mutex_init(&ledger->lock, NULL);
-    ledger->pid = getpid();
-    if (!read_start_time(ledger->pid, &ledger->start_time)) {
+    charges->fd = -1;
+    pthread_mutex_init(&charges->lock, NULL);
+    charges->pid = getpid();
+    if (!read_start_time(charges->pid, &charges->start_time)) {
         error = error_set(why, PROTO_ERROR_SERVER_RESOURCES, "/proc/self/stat cannot be read");
     } else if (path[0]) {
-        error = map_file(ledger, path, why);
+        error = map_file(charges, path, why);
     } else {
-        ledger->file = mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (ledger->file == MAP_FAILED) {
+        charges->file = mmap(NULL, sizeof(struct charges_file), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (charges->file == MAP_FAILED) {
             error = error_set(why, PROTO_ERROR_SERVER_RESOURCES, "out of memory");
         }
     }
     if (error) {
-        pthread_mutex_destroy(&ledger->lock);
-        free(ledger);
+        pthread_mutex_destroy(&charges->lock);
+        free(charges);
         return error;
     }
-    *out = ledger;
+    *out = charges;
     return 0;
 }
 
-void ledger_close(struct ledger *ledger)
+void charges_close(struct charges *charges)
 {
-    if (!ledger)
+    if (!charges)
         return;
-    ledger_lock(ledger);
-    for (uint32_t i = 0; i < ledger->file->lines; i++)
-        if (ledger->file->line[i].bytes && ledger->file->line[i].pid == ledger->pid)
-            strike_line(ledger->file, &ledger->file->line[i]);
-    ledger_unlock(ledger);
-    munmap(ledger->file, sizeof(struct ledger_file));
-    if (ledger->fd >= 0)
-        close(ledger->fd);
-    pthread_mutex_destroy(&ledger->lock);
-    free(ledger);
+    charges_lock(charges);
+    for (uint32_t i = 0; i < charges->file->lines; i++)
+        if (charges->file->line[i].bytes && charges->file->line[i].pid == charges->pid)
+            strike_line(charges->file, &charges->file->line[i]);
+    charges_unlock(charges);
+    munmap(charges->file, sizeof(struct charges_file));
+    if (charges->fd >= 0)
+        close(charges->fd);
+    pthread_mutex_destroy(&charges->lock);
+    free(charges);
 }
 
 /* Whether the memory is charged already, by any holder. */
-static struct line *find_memory(struct ledger_file *file, unsigned device, uint64_t inode)
+static struct line *find_memory(struct charges_file *file, unsigned device, uint64_t inode)
 {
     for (uint32_t i = 0; i < file->lines; i++) {
         struct line *line = &file->line[i];
@@ -366,20 +366,20 @@ static struct line *find_memory(struct ledger_file *file, unsigned device, uint6
     return NULL;
 }
 
-static int charge_locked(struct ledger *ledger, unsigned device, uint64_t total, uint64_t inode,
+static int charge_locked(struct charges *charges, unsigned device, uint64_t total, uint64_t inode,
                          uint64_t bytes)
 {
-    struct ledger_file *file = ledger->file;
-    struct line *mine = find_line(file, ledger->pid, device, inode);
+    struct charges_file *file = charges->file;
+    struct line *mine = find_line(file, charges->pid, device, inode);
     struct line *held = inode ? find_memory(file, device, inode) : NULL;
 
     if (!held) {
         uint64_t used = sum_charges(file, device);
 
         if (used > total || bytes > total - used) {
-            strike_dead(ledger);
+            strike_dead(charges);
             used = sum_charges(file, device);
-            mine = find_line(file, ledger->pid, device, inode);
+            mine = find_line(file, charges->pid, device, inode);
         }
         if (used > total || bytes > total - used)
             return -ENOMEM;
@@ -396,34 +396,34 @@ static int charge_locked(struct ledger *ledger, unsigned device, uint64_t total,
         mine->flags = held ? 0 : LINE_CHARGED;
     }
     mine->flags &= (uint16_t) ~(LINE_ORPHAN | LINE_OPEN);
-    mine->pid = ledger->pid;
-    mine->start_time = ledger->start_time;
+    mine->pid = charges->pid;
+    mine->start_time = charges->start_time;
     mine->bytes = inode ? bytes : mine->bytes + bytes;
     mine->holds++;
     return 0;
 }
 
-int ledger_charge(struct ledger *ledger, unsigned device, uint64_t total, uint64_t inode,
-                  uint64_t bytes)
+int charges_add(struct charges *charges, unsigned device, uint64_t total, uint64_t inode,
+                uint64_t bytes)
 {
     int result;
 
     if (bytes == 0)
         return 0;
-    ledger_lock(ledger);
-    result = charge_locked(ledger, device, total, inode, bytes);
-    ledger_unlock(ledger);
+    charges_lock(charges);
+    result = charge_locked(charges, device, total, inode, bytes);
+    charges_unlock(charges);
     return result;
 }
 
-void ledger_release(struct ledger *ledger, unsigned device, uint64_t inode, uint64_t bytes)
+void charges_remove(struct charges *charges, unsigned device, uint64_t inode, uint64_t bytes)
 {
     struct line *line;
 
     if (bytes == 0)
         return;
-    ledger_lock(ledger);
-    line = find_line(ledger->file, ledger->pid, device, inode);
+    charges_lock(charges);
+    line = find_line(charges->file, charges->pid, device, inode);
     if (line) {
         line->holds--;
         if (inode == 0)
@@ -431,20 +431,20 @@ void ledger_release(struct ledger *ledger, unsigned device, uint64_t inode, uint
         if (inode == 0 && line->bytes == 0)
             memset(line, 0, sizeof(*line));
         else if (inode != 0 && line->holds == 0)
-            strike_line(ledger->file, line);
+            strike_line(charges->file, line);
     }
-    ledger_unlock(ledger);
+    charges_unlock(charges);
 }
 
-void ledger_exported(struct ledger *ledger, unsigned device, uint64_t inode)
+void charges_exported(struct charges *charges, unsigned device, uint64_t inode)
 {
     struct line *line;
 
-    ledger_lock(ledger);
-    line = find_line(ledger->file, ledger->pid, device, inode);
+    charges_lock(charges);
+    line = find_line(charges->file, charges->pid, device, inode);
     if (line)
         line->flags |= LINE_EXPORTED;
-    ledger_unlock(ledger);
+    charges_unlock(charges);
 }
 
 /* ---- contexts ---- */
@@ -452,67 +452,67 @@ void ledger_exported(struct ledger *ledger, unsigned device, uint64_t inode)
 /* A context's line has this in place of an inode, with the process's pid. */
 static const uint64_t context_mark = UINT64_C(1) << 63;
 
-static bool others_have_context(const struct ledger *ledger, unsigned device)
+static bool others_have_context(const struct charges *charges, unsigned device)
 {
-    for (uint32_t i = 0; i < ledger->file->lines; i++) {
-        const struct line *line = &ledger->file->line[i];
+    for (uint32_t i = 0; i < charges->file->lines; i++) {
+        const struct line *line = &charges->file->line[i];
 
         if (line->bytes && line->device == device && (line->inode & context_mark) &&
-            line->pid != ledger->pid)
+            line->pid != charges->pid)
             return true;
     }
     return false;
 }
 
-static uint64_t own_context(const struct ledger *ledger)
+static uint64_t own_context(const struct charges *charges)
 {
-    return context_mark | (uint32_t)ledger->pid;
+    return context_mark | (uint32_t)charges->pid;
 }
 
-static int begin_locked(struct ledger *ledger, unsigned device, uint64_t total, uint64_t bytes,
+static int begin_locked(struct charges *charges, unsigned device, uint64_t total, uint64_t bytes,
                         bool exclusive)
 {
     int result;
 
-    strike_dead(ledger);
-    if (exclusive && others_have_context(ledger, device))
+    strike_dead(charges);
+    if (exclusive && others_have_context(charges, device))
         return -EBUSY;
     /* A line without bytes is a free one. */
-    result = charge_locked(ledger, device, total, own_context(ledger), bytes > 0 ? bytes : 1);
+    result = charge_locked(charges, device, total, own_context(charges), bytes > 0 ? bytes : 1);
     if (result == 0 && bytes == 0)
-        find_line(ledger->file, ledger->pid, device, own_context(ledger))->flags = 0;
+        find_line(charges->file, charges->pid, device, own_context(charges))->flags = 0;
     return result;
 }
 
-int ledger_context_begin(struct ledger *ledger, unsigned device, uint64_t total, uint64_t bytes,
-                         bool exclusive)
+int charges_context_begin(struct charges *charges, unsigned device, uint64_t total, uint64_t bytes,
+                          bool exclusive)
 {
     int result;
 
-    ledger_lock(ledger);
-    result = begin_locked(ledger, device, total, bytes, exclusive);
-    ledger_unlock(ledger);
+    charges_lock(charges);
+    result = begin_locked(charges, device, total, bytes, exclusive);
+    charges_unlock(charges);
     return result;
 }
 
-void ledger_context_end(struct ledger *ledger, unsigned device)
+void charges_context_end(struct charges *charges, unsigned device)
 {
     struct line *line;
 
-    ledger_lock(ledger);
-    line = find_line(ledger->file, ledger->pid, device, own_context(ledger));
+    charges_lock(charges);
+    line = find_line(charges->file, charges->pid, device, own_context(charges));
     if (line)
         memset(line, 0, sizeof(*line));
-    ledger_unlock(ledger);
+    charges_unlock(charges);
 }
 
-uint64_t ledger_used(struct ledger *ledger, unsigned device)
+uint64_t charges_used(struct charges *charges, unsigned device)
 {
     uint64_t used;
 
-    ledger_lock(ledger);
-    strike_dead(ledger);
-    used = sum_charges(ledger->file, device);
-    ledger_unlock(ledger);
+    charges_lock(charges);
+    strike_dead(charges);
+    used = sum_charges(charges->file, device);
+    charges_unlock(charges);
     return used;
 }

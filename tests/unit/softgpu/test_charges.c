@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "common/error.h"
-#include "server/softgpu/memory/ledger.h"
+#include "server/softgpu/memory/charges.h"
 
 enum { MIB = 1 << 20 };
 
@@ -43,13 +43,13 @@ static int teardown(void **state)
 
 static uint64_t used(void)
 {
-    struct ledger *ledger;
+    struct charges *charges;
     struct error why = {0};
     uint64_t bytes;
 
-    assert_int_equal(ledger_open(&ledger, path, &why), 0);
-    bytes = ledger_used(ledger, 0);
-    ledger_close(ledger);
+    assert_int_equal(charges_open(&charges, path, &why), 0);
+    bytes = charges_used(charges, 0);
+    charges_close(charges);
     return bytes;
 }
 
@@ -61,24 +61,24 @@ static const cuda_mem_allocation_prop prop = {
 
 static void charges_come_and_go(void **state)
 {
-    struct ledger *ledger;
+    struct charges *charges;
     struct error why = {0};
 
     (void)state;
-    assert_int_equal(ledger_open(&ledger, path, &why), 0);
-    assert_int_equal(ledger_charge(ledger, 0, 100, 0, 60), 0);
-    assert_int_equal(ledger_charge(ledger, 0, 100, 0, 41), -ENOMEM);
-    assert_int_equal(ledger_charge(ledger, 1, 100, 0, 100), 0);
-    assert_int_equal(ledger_charge(ledger, 0, 100, 77, 40), 0);
+    assert_int_equal(charges_open(&charges, path, &why), 0);
+    assert_int_equal(charges_add(charges, 0, 100, 0, 60), 0);
+    assert_int_equal(charges_add(charges, 0, 100, 0, 41), -ENOMEM);
+    assert_int_equal(charges_add(charges, 1, 100, 0, 100), 0);
+    assert_int_equal(charges_add(charges, 0, 100, 77, 40), 0);
     /* The same memory again costs nothing, even where nothing is left. */
-    assert_int_equal(ledger_charge(ledger, 0, 100, 77, 40), 0);
-    assert_int_equal(ledger_charge(ledger, 0, 100, 0, UINT64_MAX), -ENOMEM);
-    assert_int_equal(ledger_used(ledger, 0), 100);
-    ledger_release(ledger, 0, 77, 40);
-    assert_int_equal(ledger_used(ledger, 0), 100);
-    ledger_release(ledger, 0, 77, 40);
-    assert_int_equal(ledger_used(ledger, 0), 60);
-    ledger_close(ledger);
+    assert_int_equal(charges_add(charges, 0, 100, 77, 40), 0);
+    assert_int_equal(charges_add(charges, 0, 100, 0, UINT64_MAX), -ENOMEM);
+    assert_int_equal(charges_used(charges, 0), 100);
+    charges_remove(charges, 0, 77, 40);
+    assert_int_equal(charges_used(charges, 0), 100);
+    charges_remove(charges, 0, 77, 40);
+    assert_int_equal(charges_used(charges, 0), 60);
+    charges_close(charges);
     assert_int_equal(used(), 0);
 }
 
@@ -86,16 +86,16 @@ static void a_file_of_another_kind_is_refused(void **state)
 {
     char other[] = "/tmp/gpushare-other-XXXXXX";
     struct error why = {0};
-    struct ledger *ledger;
+    struct charges *charges;
     int fd = mkstemp(other);
 
     (void)state;
     assert_int_equal(write(fd, "hello", 5), 5);
-    assert_true(ledger_open(&ledger, other, &why) != 0);
+    assert_true(charges_open(&charges, other, &why) != 0);
     assert_non_null(strstr(why.text, other));
     char below[sizeof other + 8];
     snprintf(below, sizeof below, "%s/state", other);
-    assert_true(ledger_open(&ledger, below, &why) != 0);
+    assert_true(charges_open(&charges, below, &why) != 0);
     close(fd);
     unlink(other);
 }
@@ -188,12 +188,12 @@ static void charges_of_dead_processes_are_dropped_unless_exported(void **state)
 }
 
 /* Nanoseconds that this thread worked to find out what is used. */
-static int64_t work_of_looking(struct ledger *ledger, uint64_t expected)
+static int64_t work_of_looking(struct charges *charges, uint64_t expected)
 {
     struct timespec began, ended;
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
-    assert_int_equal(ledger_used(ledger, 0), expected);
+    assert_int_equal(charges_used(charges, 0), expected);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
     return (ended.tv_sec - began.tv_sec) * INT64_C(1000000000) + ended.tv_nsec - began.tv_nsec;
 }
@@ -207,29 +207,29 @@ static void many_descriptors_are_looked_up_at_once(void **state)
     int fds[COUNT];
     struct stat status;
     int64_t one = 0, all;
-    struct ledger *ledger;
+    struct charges *charges;
     struct error why = {0};
 
     (void)state;
-    assert_int_equal(ledger_open(&ledger, path, &why), 0);
+    assert_int_equal(charges_open(&charges, path, &why), 0);
     for (int i = 0; i < COUNT; i++) {
         fds[i] = memfd_create("orphan", MFD_CLOEXEC);
         assert_true(fds[i] >= 0 && fstat(fds[i], &status) == 0);
-        assert_int_equal(ledger_charge(ledger, 0, COUNT, status.st_ino, 1), 0);
-        ledger_exported(ledger, 0, status.st_ino);
-        ledger_release(ledger, 0, status.st_ino, 1);
-        one = i == 0 ? work_of_looking(ledger, 1) : one;
+        assert_int_equal(charges_add(charges, 0, COUNT, status.st_ino, 1), 0);
+        charges_exported(charges, 0, status.st_ino);
+        charges_remove(charges, 0, status.st_ino, 1);
+        one = i == 0 ? work_of_looking(charges, 1) : one;
     }
-    all = work_of_looking(ledger, COUNT);
+    all = work_of_looking(charges, COUNT);
     print_message("one descriptor: %.4f s, %d: %.4f s\n", (double)one / 1e9, COUNT,
                   (double)all / 1e9);
     for (int i = 0; i < COUNT; i += 2)
         close(fds[i]);
-    assert_int_equal(ledger_used(ledger, 0), COUNT / 2);
+    assert_int_equal(charges_used(charges, 0), COUNT / 2);
     for (int i = 1; i < COUNT; i += 2)
         close(fds[i]);
-    assert_int_equal(ledger_used(ledger, 0), 0);
-    ledger_close(ledger);
+    assert_int_equal(charges_used(charges, 0), 0);
+    charges_close(charges);
     assert_true(all < COUNT / 10 * one);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * ledger: records which process holds how much of each device's memory, across all processes that
+ * charges: which process holds how much of each device's memory, recorded across all processes that
  * name one file in SOFTGPU_STATE. Without the variable it covers this process alone.
  *
  * An allocation that can be shared is known by the inode of its memfd, and counted once, however
@@ -11,8 +11,8 @@
  *
  * Any thread; each call locks the file.
  */
-#ifndef GPUSHARE_SERVER_SOFTGPU_MEMORY_LEDGER_H
-#define GPUSHARE_SERVER_SOFTGPU_MEMORY_LEDGER_H
+#ifndef GPUSHARE_SERVER_SOFTGPU_MEMORY_CHARGES_H
+#define GPUSHARE_SERVER_SOFTGPU_MEMORY_CHARGES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,41 +20,41 @@
 
 #include "common/error.h"
 
-struct ledger;
+struct charges;
 
 /*
- * Opens a ledger. path: a file that is created or joined, or "" for a ledger of this process.
+ * Opens the record. path: a file that is created or joined, or "" for a record of this process.
  * Returns 0, or an error number that *why explains.
  */
-uint32_t ledger_open(struct ledger **ledger, const char *path, struct error *why);
-void ledger_close(struct ledger *ledger); /* removes this process's charges; NULL is allowed */
+uint32_t charges_open(struct charges **charges, const char *path, struct error *why);
+void charges_close(struct charges *charges); /* removes those of this process; NULL is allowed */
 
 /*
  * Charges bytes of a device against its total. inode: the memfd's; 0 for memory that is never
- * shared. Returns 0; -ENOMEM if the total would be exceeded; or -ENOSPC if the ledger has no free
+ * shared. Returns 0; -ENOMEM if the total would be exceeded; or -ENOSPC if the record has no free
  * line.
  */
-int ledger_charge(struct ledger *ledger, unsigned device, uint64_t total, uint64_t inode,
-                  uint64_t bytes);
+int charges_add(struct charges *charges, unsigned device, uint64_t total, uint64_t inode,
+                uint64_t bytes);
 
 /* Undoes one charge of the same inode and size. */
-void ledger_release(struct ledger *ledger, unsigned device, uint64_t inode, uint64_t bytes);
+void charges_remove(struct charges *charges, unsigned device, uint64_t inode, uint64_t bytes);
 
 /* Says that a descriptor of the memory was exported, so the memory may outlive every process
  * that charged it. */
-void ledger_exported(struct ledger *ledger, unsigned device, uint64_t inode);
+void charges_exported(struct charges *charges, unsigned device, uint64_t inode);
 
 /*
  * The process has a context on the device from now on, which takes bytes of its memory; it has none
  * yet. exclusive: only if no other process has one. Returns 0; -EBUSY: another one has; or as
- * ledger_charge. ledger_context_end undoes it.
+ * charges_add. charges_context_end undoes it.
  */
-int ledger_context_begin(struct ledger *ledger, unsigned device, uint64_t total, uint64_t bytes,
-                         bool exclusive);
-void ledger_context_end(struct ledger *ledger, unsigned device);
+int charges_context_begin(struct charges *charges, unsigned device, uint64_t total, uint64_t bytes,
+                          bool exclusive);
+void charges_context_end(struct charges *charges, unsigned device);
 
 /* Returns the bytes that are charged on the device now, after it has removed the entries of dead
  * processes. */
-uint64_t ledger_used(struct ledger *ledger, unsigned device);
+uint64_t charges_used(struct charges *charges, unsigned device);
 
 #endif
