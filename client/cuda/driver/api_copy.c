@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Copies and fills. */
+/* Copies and fills: the operations of the front, and copies between devices. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,80 +15,35 @@
 #include "client/engine/stream.h"
 #include "common/cuda/sync_memory.h"
 
-enum { HOST, DEVICE, EITHER };
-
-/* side: of which kind the memory must be, because the caller said so. A host buffer is of either:
- * its address is the one that the device has for it, too. */
-static bool is_side(gpushare_connection *connection, uint64_t address, size_t size, int side)
+/* A host buffer is of either side: its address is the one that the device has for it, too. */
+static bool is_side(gpushare_connection *connection, uint64_t address, size_t size,
+                    enum front_side side)
 {
-    if (side == EITHER)
+    if (side == FRONT_SIDE_EITHER)
         return true;
     const enum memory_kind kind = memory_classify(connection, address, size);
-    return kind == MEMORY_HOST || (kind == MEMORY_DEVICE) == (side == DEVICE);
+    return kind == MEMORY_HOST || (kind == MEMORY_DEVICE) == (side == FRONT_SIDE_DEVICE);
 }
 
-static cuda_result submit(cuda_device_ptr dst, int dst_side, cuda_device_ptr src, int src_side,
-                          size_t size, cuda_stream handle, bool wait)
+cuda_result front_copy(const struct front_copy *copy, cuda_stream handle, bool wait)
 {
     gpushare_connection *connection;
     struct gpushare_stream *stream;
     DRIVER_TRY(driver_connection_current(&connection));
     DRIVER_TRY(driver_stream_of(connection, handle, &stream));
-    if (size) {
-        if (!dst || !src || !is_side(connection, dst, size, dst_side) ||
-            !is_side(connection, src, size, src_side))
+    if (copy->size) {
+        if (!copy->dst || !copy->src ||
+            !is_side(connection, copy->dst, copy->size, copy->dst_side) ||
+            !is_side(connection, copy->src, copy->size, copy->src_side))
             return CUDA_ERR_INVALID_VALUE;
-        DRIVER_TRY(driver_connection_result(connection, copy_submit(stream, dst, src, size)));
+        DRIVER_TRY(driver_connection_result(connection,
+                                            copy_submit(stream, copy->dst, copy->src, copy->size)));
     }
     if (!wait)
         return CUDA_OK;
     gpushare_error error = stream_wait_pushed(stream);
     driver_connection_show(connection, false);
     return driver_connection_result(connection, error);
-}
-
-cuda_result cuMemcpy(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
-{
-    return submit(dst, EITHER, src, EITHER, size, NULL, true);
-}
-
-cuda_result cuMemcpyAsync(cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)
-{
-    return submit(dst, EITHER, src, EITHER, size, stream, false);
-}
-
-cuda_result cuMemcpyHtoD_v2(cuda_device_ptr dst, const void *src, size_t size)
-{
-    return submit(dst, DEVICE, (uint64_t)(uintptr_t)src, HOST, size, NULL, true);
-}
-
-cuda_result cuMemcpyDtoH_v2(void *dst, cuda_device_ptr src, size_t size)
-{
-    return submit((uint64_t)(uintptr_t)dst, HOST, src, DEVICE, size, NULL, true);
-}
-
-/* CUDA does not wait for a copy within the device, unless a program asked for that. */
-cuda_result cuMemcpyDtoD_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
-{
-    return submit(dst, DEVICE, src, DEVICE, size, NULL,
-                  sync_memory_waits(dst) || sync_memory_waits(src));
-}
-
-cuda_result cuMemcpyHtoDAsync_v2(cuda_device_ptr dst, const void *src, size_t size,
-                                 cuda_stream stream)
-{
-    return submit(dst, DEVICE, (uint64_t)(uintptr_t)src, HOST, size, stream, false);
-}
-
-cuda_result cuMemcpyDtoHAsync_v2(void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)
-{
-    return submit((uint64_t)(uintptr_t)dst, HOST, src, DEVICE, size, stream, false);
-}
-
-cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
-                                 cuda_stream stream)
-{
-    return submit(dst, DEVICE, src, DEVICE, size, stream, false);
 }
 
 /* ---- copies between devices ---- */
@@ -173,43 +128,23 @@ cuda_result cuMemcpyPeerAsync_ptsz(cuda_device_ptr dst, cuda_context dst_context
 
 /* ---- fills ---- */
 
-/* CUDA does not wait for a fill of device memory, whichever call it is; for one of host memory the
- * call that is not asynchronous waits. */
-static cuda_result fill(cuda_device_ptr dst, uint32_t value, uint32_t width, size_t count,
-                        cuda_stream handle, bool wait)
+cuda_result front_fill(const struct front_fill *fill, cuda_stream handle, bool wait)
 {
     gpushare_connection *connection;
     struct gpushare_stream *stream;
     size_t bytes;
     DRIVER_TRY(driver_connection_current(&connection));
     DRIVER_TRY(driver_stream_of(connection, handle, &stream));
-    if (!count)
+    if (!fill->count)
         return CUDA_OK;
-    if (dst % width || __builtin_mul_overflow(count, (size_t)width, &bytes))
+    if (fill->dst % fill->width || __builtin_mul_overflow(fill->count, (size_t)fill->width, &bytes))
         return CUDA_ERR_INVALID_VALUE;
-    enum memory_kind kind = memory_classify(connection, dst, bytes);
+    enum memory_kind kind = memory_classify(connection, fill->dst, bytes);
     if (kind != MEMORY_DEVICE && kind != MEMORY_HOST)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_connection_result(connection, copy_fill(stream, dst, value, width, count)));
-    return wait && (kind == MEMORY_HOST || sync_memory_waits(dst))
+    DRIVER_TRY(driver_connection_result(
+        connection, copy_fill(stream, fill->dst, fill->value, fill->width, fill->count)));
+    return wait && (kind == MEMORY_HOST || sync_memory_waits(fill->dst))
                ? driver_connection_result(connection, stream_wait_pushed(stream))
                : CUDA_OK;
 }
-
-#define FILL(width, type, sync, async, own)                                                        \
-    cuda_result sync(cuda_device_ptr dst, type value, size_t count)                                \
-    {                                                                                              \
-        return fill(dst, value, width, count, NULL, true);                                         \
-    }                                                                                              \
-    cuda_result own(cuda_device_ptr dst, type value, size_t count)                                 \
-    {                                                                                              \
-        return fill(dst, value, width, count, CUDA_STREAM_PER_THREAD, true);                       \
-    }                                                                                              \
-    cuda_result async(cuda_device_ptr dst, type value, size_t count, cuda_stream stream)           \
-    {                                                                                              \
-        return fill(dst, value, width, count, stream, false);                                      \
-    }
-
-FILL(1, unsigned char, cuMemsetD8_v2, cuMemsetD8Async, cuMemsetD8_v2_ptds)
-FILL(2, unsigned short, cuMemsetD16_v2, cuMemsetD16Async, cuMemsetD16_v2_ptds)
-FILL(4, unsigned, cuMemsetD32_v2, cuMemsetD32Async, cuMemsetD32_v2_ptds)

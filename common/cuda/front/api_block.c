@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Copies and fills of blocks: rows at a distance of a pitch, and planes of rows. Each row is a
- * command of its own unless all rows lie without a gap. And batches of copies. */
+/* Copies and fills of bytes, and of blocks: rows at a distance of a pitch, and planes of rows. Each
+ * row of a block is a command of its own unless all rows lie without a gap. And batches of copies.
+ */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -10,6 +11,80 @@
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
 #include "common/cuda/sync_memory.h"
+
+/* ---- copies of bytes ---- */
+
+#define COPY(dst, dst_side, src, src_side, size)                                                   \
+    (&(struct front_copy){(uint64_t)(dst), (uint64_t)(src), FRONT_SIDE_##dst_side,                 \
+                          FRONT_SIDE_##src_side, size})
+
+cuda_result cuMemcpy(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
+{
+    return front_copy(COPY(dst, EITHER, src, EITHER, size), NULL, true);
+}
+
+cuda_result cuMemcpyAsync(cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)
+{
+    return front_copy(COPY(dst, EITHER, src, EITHER, size), stream, false);
+}
+
+cuda_result cuMemcpyHtoD_v2(cuda_device_ptr dst, const void *src, size_t size)
+{
+    return front_copy(COPY(dst, DEVICE, (uintptr_t)src, HOST, size), NULL, true);
+}
+
+cuda_result cuMemcpyDtoH_v2(void *dst, cuda_device_ptr src, size_t size)
+{
+    return front_copy(COPY((uintptr_t)dst, HOST, src, DEVICE, size), NULL, true);
+}
+
+/* CUDA does not wait for a copy within the device, unless a program asked for that. */
+cuda_result cuMemcpyDtoD_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
+{
+    return front_copy(COPY(dst, DEVICE, src, DEVICE, size), NULL,
+                      sync_memory_waits(dst) || sync_memory_waits(src));
+}
+
+cuda_result cuMemcpyHtoDAsync_v2(cuda_device_ptr dst, const void *src, size_t size,
+                                 cuda_stream stream)
+{
+    return front_copy(COPY(dst, DEVICE, (uintptr_t)src, HOST, size), stream, false);
+}
+
+cuda_result cuMemcpyDtoHAsync_v2(void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)
+{
+    return front_copy(COPY((uintptr_t)dst, HOST, src, DEVICE, size), stream, false);
+}
+
+cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
+                                 cuda_stream stream)
+{
+    return front_copy(COPY(dst, DEVICE, src, DEVICE, size), stream, false);
+}
+
+/* ---- fills of bytes ---- */
+
+/* CUDA does not wait for a fill of device memory, whichever call it is. */
+#define FILL_BYTES(bytes, type, sync, own, async)                                                  \
+    cuda_result sync(cuda_device_ptr dst, type value, size_t count)                                \
+    {                                                                                              \
+        return front_fill(&(struct front_fill){dst, value, bytes, count}, NULL, true);             \
+    }                                                                                              \
+    cuda_result own(cuda_device_ptr dst, type value, size_t count)                                 \
+    {                                                                                              \
+        return front_fill(&(struct front_fill){dst, value, bytes, count}, CUDA_STREAM_PER_THREAD,  \
+                          true);                                                                   \
+    }                                                                                              \
+    cuda_result async(cuda_device_ptr dst, type value, size_t count, cuda_stream stream)           \
+    {                                                                                              \
+        return front_fill(&(struct front_fill){dst, value, bytes, count}, stream, false);          \
+    }
+
+FILL_BYTES(1, unsigned char, cuMemsetD8_v2, cuMemsetD8_v2_ptds, cuMemsetD8Async)
+FILL_BYTES(2, unsigned short, cuMemsetD16_v2, cuMemsetD16_v2_ptds, cuMemsetD16Async)
+FILL_BYTES(4, unsigned, cuMemsetD32_v2, cuMemsetD32_v2_ptds, cuMemsetD32Async)
+
+/* ---- blocks ---- */
 
 /* One side: the address of the first byte, and the distances of rows and planes. */
 struct side {
@@ -191,18 +266,6 @@ struct fill {
     uint32_t value, element;     /* bytes of an element */
 };
 
-static cuda_result fill_row(const struct fill *fill, cuda_device_ptr dst, cuda_stream stream)
-{
-    switch (fill->element) {
-    case 1:
-        return cuMemsetD8Async(dst, (unsigned char)fill->value, fill->width, stream);
-    case 2:
-        return cuMemsetD16Async(dst, (unsigned short)fill->value, fill->width, stream);
-    default:
-        return cuMemsetD32Async(dst, fill->value, fill->width, stream);
-    }
-}
-
 static cuda_result push_fill(const struct fill *fill, cuda_stream stream, bool wait)
 {
     cuda_context context;
@@ -220,7 +283,9 @@ static cuda_result push_fill(const struct fill *fill, cuda_stream stream, bool w
     if (!front_memory_fillable(fill->dst, bytes, &host))
         return CUDA_ERR_INVALID_VALUE;
     for (size_t y = 0; y < fill->height; y++)
-        DRIVER_TRY(fill_row(fill, fill->dst + y * fill->pitch, stream));
+        DRIVER_TRY(front_fill(&(struct front_fill){fill->dst + y * fill->pitch, fill->value,
+                                                   fill->element, fill->width},
+                              stream, false));
     return wait && (host || sync_memory_waits(fill->dst)) ? cuStreamSynchronize(stream) : CUDA_OK;
 }
 

@@ -81,6 +81,28 @@ cuda_result front_managed_alloc(cuda_device_ptr *ptr, size_t bytes);
 /* The operations below the memory pools. A pool's place is driver_pool_place of its device. */
 extern const struct memory_pool_calls front_pool_calls;
 
+/* ---- copies and fills ---- */
+
+/* Of which kind memory must be, because the caller said so. */
+enum front_side { FRONT_SIDE_DEVICE, FRONT_SIDE_HOST, FRONT_SIDE_EITHER };
+
+struct front_copy {
+    uint64_t dst, src;
+    enum front_side dst_side, src_side;
+    size_t size;
+};
+
+struct front_fill {
+    uint64_t dst;
+    uint32_t value, width; /* of so many bytes, and repeated `count` times */
+    size_t count;
+};
+
+/* Put a copy or a fill into a stream of the current context. wait: returns when a copy is done, and
+ * when a fill is of which CUDA says so: of memory that the host has, or that sync_memory knows. */
+cuda_result front_copy(const struct front_copy *copy, cuda_stream stream, bool wait);
+cuda_result front_fill(const struct front_fill *fill, cuda_stream stream, bool wait);
+
 /* ---- streams ---- */
 
 struct front_stream {

@@ -260,9 +260,6 @@ cuda_result cuMemFreeHost(void *ptr)
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
-/* The kinds of memory on one side of a copy. */
-enum side { DEVICE_SIDE, HOST_SIDE, EITHER_SIDE };
-
 /* Host memory that was registered piece by piece is no one range to the driver: it looks up the
  * registration that holds the first byte. */
 static bool leaves_registration(const struct memory_place *place, uint64_t address, size_t size)
@@ -270,13 +267,13 @@ static bool leaves_registration(const struct memory_place *place, uint64_t addre
     return place->host && device_settings()->whole_registrations && size > place->end - address;
 }
 
-static cuda_result find_side(enum side kind, uint64_t address, size_t size, uint32_t access,
+static cuda_result find_side(enum front_side kind, uint64_t address, size_t size, uint32_t access,
                              struct memory_side *side, bool *host)
 {
     struct memory_place place;
     bool found = memory_locate(address, &place);
 
-    if (address == 0 || (kind == DEVICE_SIDE && !found))
+    if (address == 0 || (kind == FRONT_SIDE_DEVICE && !found))
         return CUDA_ERR_INVALID_VALUE;
     /* Memory that we know must allow the whole access. Other memory is ordinary memory of the
      * caller's, which is read and written as it is. */
@@ -288,35 +285,26 @@ static cuda_result find_side(enum side kind, uint64_t address, size_t size, uint
     return CUDA_OK;
 }
 
-struct copy_request {
-    uint64_t to, from;
-    enum side to_kind, from_kind;
-    size_t size;
-};
-
 /*
  * Queues the copy. *pageable says whether ordinary host memory takes part. Then the call must not
  * return before the copy is done.
  */
-static cuda_result submit_copy(struct stream *stream, const struct copy_request *request,
-                               bool *pageable)
+static cuda_result submit_copy(struct stream *stream, const struct front_copy *copy, bool *pageable)
 {
     struct memory_side to, from;
     bool to_host, from_host;
     struct device *device = stream->device;
     struct operation *op;
 
-    DRIVER_TRY(
-        find_side(request->to_kind, request->to, request->size, MEMORY_WRITE, &to, &to_host));
-    DRIVER_TRY(find_side(request->from_kind, request->from, request->size, MEMORY_READ, &from,
-                         &from_host));
+    DRIVER_TRY(find_side(copy->dst_side, copy->dst, copy->size, MEMORY_WRITE, &to, &to_host));
+    DRIVER_TRY(find_side(copy->src_side, copy->src, copy->size, MEMORY_READ, &from, &from_host));
     *pageable = !to.checked || !from.checked;
     op = stream_operation_create(OPERATION_COPY);
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     op->copy.to = to;
     op->copy.from = from;
-    op->copy.bytes = request->size;
+    op->copy.bytes = copy->size;
     if (to_host || from_host) {
         unsigned direction = to_host && device_profile()->copy_engines > 1 ? 1 : 0;
 
@@ -336,66 +324,16 @@ static cuda_result await_stream(struct stream *stream)
     return result;
 }
 
-static cuda_result queue_copy(cuda_stream handle, bool wait, struct copy_request request)
+cuda_result front_copy(const struct front_copy *copy, cuda_stream handle, bool wait)
 {
     struct stream *stream;
     bool pageable = false;
 
     DRIVER_TRY(api_stream(handle, &stream));
-    if (request.size == 0)
+    if (copy->size == 0)
         return CUDA_OK;
-    DRIVER_TRY(submit_copy(stream, &request, &pageable));
+    DRIVER_TRY(submit_copy(stream, copy, &pageable));
     return wait || pageable ? await_stream(stream) : CUDA_OK;
-}
-
-cuda_result cuMemcpy(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
-{
-    return queue_copy(NULL, true, (struct copy_request){dst, src, EITHER_SIDE, EITHER_SIDE, size});
-}
-
-cuda_result cuMemcpyAsync(cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)
-{
-    return queue_copy(stream, false,
-                      (struct copy_request){dst, src, EITHER_SIDE, EITHER_SIDE, size});
-}
-
-cuda_result cuMemcpyHtoD_v2(cuda_device_ptr dst, const void *src, size_t size)
-{
-    return queue_copy(NULL, true,
-                      (struct copy_request){dst, (uintptr_t)src, DEVICE_SIDE, HOST_SIDE, size});
-}
-
-cuda_result cuMemcpyDtoH_v2(void *dst, cuda_device_ptr src, size_t size)
-{
-    return queue_copy(NULL, true,
-                      (struct copy_request){(uintptr_t)dst, src, HOST_SIDE, DEVICE_SIDE, size});
-}
-
-cuda_result cuMemcpyDtoD_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
-{
-    /* CUDA does not wait for copies on the device, unless a program asked for that. */
-    return queue_copy(NULL, sync_memory_waits(dst) || sync_memory_waits(src),
-                      (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
-}
-
-cuda_result cuMemcpyHtoDAsync_v2(cuda_device_ptr dst, const void *src, size_t size,
-                                 cuda_stream stream)
-{
-    return queue_copy(stream, false,
-                      (struct copy_request){dst, (uintptr_t)src, DEVICE_SIDE, HOST_SIDE, size});
-}
-
-cuda_result cuMemcpyDtoHAsync_v2(void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)
-{
-    return queue_copy(stream, false,
-                      (struct copy_request){(uintptr_t)dst, src, HOST_SIDE, DEVICE_SIDE, size});
-}
-
-cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
-                                 cuda_stream stream)
-{
-    return queue_copy(stream, false,
-                      (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
 }
 
 /* ---- fills ------------------------------------------------------------------------------------
@@ -419,8 +357,7 @@ static struct operation *create_fill(const struct fill *fill)
     return op;
 }
 
-static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst, uint32_t value,
-                              unsigned width, size_t count)
+cuda_result front_fill(const struct front_fill *fill, cuda_stream handle, bool wait)
 {
     struct memory_place place;
     struct stream *stream;
@@ -428,48 +365,17 @@ static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst
     size_t size;
 
     DRIVER_TRY(api_stream(handle, &stream));
-    if (count == 0)
+    if (fill->count == 0)
         return CUDA_OK;
-    if (dst % width != 0 || __builtin_mul_overflow(count, width, &size) ||
-        !memory_accessible(dst, size, MEMORY_WRITE) || !memory_locate(dst, &place) ||
-        leaves_registration(&place, dst, size))
+    if (fill->dst % fill->width != 0 || __builtin_mul_overflow(fill->count, fill->width, &size) ||
+        !memory_accessible(fill->dst, size, MEMORY_WRITE) || !memory_locate(fill->dst, &place) ||
+        leaves_registration(&place, fill->dst, size))
         return CUDA_ERR_INVALID_VALUE;
-    op = create_fill(&(struct fill){dst, count, value, width});
+    op = create_fill(&(struct fill){fill->dst, fill->count, fill->value, fill->width});
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     DRIVER_TRY(enqueue_operation(stream, op));
-    /* CUDA does not wait for a fill of device memory, whichever call it is, unless a program asked
-     * for that. */
-    return wait && (place.host || place.managed || sync_memory_waits(dst)) ? await_stream(stream)
-                                                                           : CUDA_OK;
-}
-
-#define FILL(name, type, width, stream)                                                            \
-    cuda_result name(cuda_device_ptr dst, type value, size_t count)                                \
-    {                                                                                              \
-        return queue_fill(stream, true, dst, value, width, count);                                 \
-    }
-
-FILL(cuMemsetD8_v2, unsigned char, 1, NULL)
-FILL(cuMemsetD16_v2, unsigned short, 2, NULL)
-FILL(cuMemsetD32_v2, unsigned, 4, NULL)
-FILL(cuMemsetD8_v2_ptds, unsigned char, 1, CUDA_STREAM_PER_THREAD)
-FILL(cuMemsetD16_v2_ptds, unsigned short, 2, CUDA_STREAM_PER_THREAD)
-FILL(cuMemsetD32_v2_ptds, unsigned, 4, CUDA_STREAM_PER_THREAD)
-
-cuda_result cuMemsetD8Async(cuda_device_ptr dst, unsigned char value, size_t count,
-                            cuda_stream stream)
-{
-    return queue_fill(stream, false, dst, value, 1, count);
-}
-
-cuda_result cuMemsetD16Async(cuda_device_ptr dst, unsigned short value, size_t count,
-                             cuda_stream stream)
-{
-    return queue_fill(stream, false, dst, value, 2, count);
-}
-
-cuda_result cuMemsetD32Async(cuda_device_ptr dst, unsigned value, size_t count, cuda_stream stream)
-{
-    return queue_fill(stream, false, dst, value, 4, count);
+    return wait && (place.host || place.managed || sync_memory_waits(fill->dst))
+               ? await_stream(stream)
+               : CUDA_OK;
 }
