@@ -27,11 +27,6 @@ cuda_result cuStreamCreateWithPriority(cuda_stream *stream, unsigned flags, int 
     return CUDA_OK;
 }
 
-cuda_result cuStreamCreate(cuda_stream *stream, unsigned flags)
-{
-    return cuStreamCreateWithPriority(stream, flags, 0);
-}
-
 cuda_result cuStreamDestroy_v2(cuda_stream handle)
 {
     struct gpushare_stream *stream;
@@ -175,12 +170,6 @@ cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
     return driver_connection_result(event->connection, event_record(event, stream));
 }
 
-/* flags: the only one that exists is for captures. */
-cuda_result cuEventRecordWithFlags(cuda_event event, cuda_stream stream, unsigned flags)
-{
-    return flags ? CUDA_ERR_INVALID_VALUE : cuEventRecord(event, stream);
-}
-
 cuda_result cuEventQuery(cuda_event handle)
 {
     struct gpushare_event *event;
@@ -218,9 +207,4 @@ cuda_result cuEventElapsedTime_v2(float *milliseconds, cuda_event start, cuda_ev
     DRIVER_TRY(driver_result(event_elapsed(first, last, &time)));
     *milliseconds = (float)time;
     return CUDA_OK;
-}
-
-cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start, cuda_event end)
-{
-    return cuEventElapsedTime_v2(milliseconds, start, end);
 }

@@ -1,12 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Streams: what they are, their attributes, and captures, of which there are none. */
+/* Streams: the shorter forms of calls on them, what they are, their attributes, and captures, of
+ * which there are none. */
 #include <string.h>
 
 #include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
+
+/* ---- shorter forms ---- */
+
+cuda_result cuStreamCreate(cuda_stream *stream, unsigned flags)
+{
+    return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+/* flags: the only one that exists is for captures. */
+cuda_result cuEventRecordWithFlags(cuda_event event, cuda_stream stream, unsigned flags)
+{
+    return flags ? CUDA_ERR_INVALID_VALUE : cuEventRecord(event, stream);
+}
+
+cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start, cuda_event end)
+{
+    return cuEventElapsedTime_v2(milliseconds, start, end);
+}
+
+/* ---- what streams are ---- */
 
 cuda_result cuStreamGetPriority(cuda_stream handle, int *priority)
 {

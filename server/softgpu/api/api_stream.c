@@ -77,11 +77,6 @@ cuda_result cuStreamCreateWithPriority(cuda_stream *handle, unsigned flags, int 
     return stream ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
 }
 
-cuda_result cuStreamCreate(cuda_stream *handle, unsigned flags)
-{
-    return cuStreamCreateWithPriority(handle, flags, DEVICE_PRIORITY_LEAST);
-}
-
 cuda_result cuStreamDestroy_v2(cuda_stream handle)
 {
     struct device *device;
@@ -369,12 +364,6 @@ cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
     return result;
 }
 
-/* flags: the only one that exists is for captures. */
-cuda_result cuEventRecordWithFlags(cuda_event event, cuda_stream stream, unsigned flags)
-{
-    return flags ? CUDA_ERR_INVALID_VALUE : cuEventRecord(event, stream);
-}
-
 cuda_result cuEventQuery(cuda_event handle)
 {
     struct event *event;
@@ -401,7 +390,8 @@ cuda_result cuEventSynchronize(cuda_event handle)
     return result == CUDA_OK ? settle(event->device) : result;
 }
 
-cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start_handle, cuda_event end_handle)
+cuda_result cuEventElapsedTime_v2(float *milliseconds, cuda_event start_handle,
+                                  cuda_event end_handle)
 {
     struct event *start, *end;
     cuda_result result = CUDA_OK;
@@ -422,9 +412,4 @@ cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start_handle, cud
         *milliseconds = (float)((double)((int64_t)(end->op->end - start->op->end)) / 1e6);
     engine_unlock();
     return result;
-}
-
-cuda_result cuEventElapsedTime_v2(float *milliseconds, cuda_event start, cuda_event end)
-{
-    return cuEventElapsedTime(milliseconds, start, end);
 }
