@@ -12,6 +12,7 @@
 
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
+#include "common/cuda/fatbin.h"
 #include "common/messages.h"
 
 static gpushare_error fail_no_memory(void)
@@ -21,8 +22,9 @@ static gpushare_error fail_no_memory(void)
 
 /* ---- loading ---- */
 
-static gpushare_error write_all(int fd, const char *from, size_t bytes)
+static gpushare_error write_all(int fd, const void *data, size_t bytes)
 {
+    const char *from = data;
     while (bytes) {
         ssize_t written = write(fd, from, bytes);
         if (written < 0 && errno != EINTR)
@@ -64,17 +66,47 @@ static gpushare_error load_fd(gpushare_connection *connection, int fd, uint64_t 
     return GPUSHARE_SUCCESS;
 }
 
+/* The part of an image that is sent: a head of our own, if it has one, and bytes of the image. */
+struct cut {
+    uint8_t head[FATBIN_HEADER_BYTES];
+    size_t head_bytes;
+    const void *rest;
+    size_t rest_bytes;
+};
+
+/* Of a fatbin, which may hold code for a dozen kinds of devices, only the entry is sent that the
+ * server would take of the whole. One without such an entry is the server's to refuse. */
+static struct cut cut_image(const gpushare_connection *connection, const void *image, size_t bytes)
+{
+    const struct gpushare_device *device = &connection->device;
+    struct cut cut = {.rest = image, .rest_bytes = bytes};
+    struct fatbin_entry entry;
+    if (bytes < FATBIN_HEADER_BYTES || !fatbin_size(image) ||
+        fatbin_select(image, bytes, device->compute_major * 10 + device->compute_minor, &entry) <=
+            0)
+        return cut;
+    fatbin_head(cut.head, &entry);
+    cut.head_bytes = sizeof cut.head;
+    cut.rest = entry.whole;
+    cut.rest_bytes = entry.whole_bytes;
+    return cut;
+}
+
 gpushare_error module_load_image(gpushare_connection *connection, const void *image, size_t bytes,
                                  gpushare_module **module)
 {
-    if (bytes > PROTO_IMAGE_MAX)
-        return failure(MESSAGE(image_too_large), bytes, PROTO_IMAGE_MAX);
+    const struct cut cut = cut_image(connection, image, bytes);
+    size_t count = cut.head_bytes + cut.rest_bytes;
+    if (count > PROTO_IMAGE_MAX)
+        return failure(MESSAGE(image_too_large), count, PROTO_IMAGE_MAX);
     int fd = memfd_create("gpushare-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return failure(MESSAGE(memfd_create), strerror(errno));
-    gpushare_error error = write_all(fd, image, bytes);
+    gpushare_error error = write_all(fd, cut.head, cut.head_bytes);
     if (!error)
-        error = load_fd(connection, fd, bytes, module);
+        error = write_all(fd, cut.rest, cut.rest_bytes);
+    if (!error)
+        error = load_fd(connection, fd, count, module);
     close(fd);
     return error;
 }

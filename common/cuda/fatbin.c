@@ -85,6 +85,8 @@ int fatbin_next(struct fatbin *fatbin, struct fatbin_entry *entry)
         .stored = fatbin->at + header.header_bytes,
         .stored_bytes = header.payload_bytes,
         .bytes = header.payload_bytes,
+        .whole = fatbin->at,
+        .whole_bytes = header.header_bytes + header.payload_bytes,
     };
     if (header.flags & (FATBIN_FLAG_LZ4 | FATBIN_FLAG_ZSTD)) {
         if (header.compressed_bytes > header.payload_bytes ||
@@ -116,6 +118,43 @@ int fatbin_select_ptx(const void *data, size_t size, uint32_t cc, struct fatbin_
             found = 1;
         }
     return result < 0 ? result : found;
+}
+
+/* A cubin runs on its own compute capability and on later minor versions of it. */
+static bool cubin_fits(const struct fatbin_entry *entry, uint32_t cc)
+{
+    return entry->kind == FATBIN_CUBIN && entry->arch / 10 == cc / 10 && entry->arch <= cc &&
+           (!(entry->flags & FATBIN_FLAG_ARCH_SPECIFIC) || entry->arch == cc);
+}
+
+int fatbin_select(const void *data, size_t size, uint32_t cc, struct fatbin_entry *entry)
+{
+    struct fatbin fatbin;
+    struct fatbin_entry next;
+    int found = fatbin_select_ptx(data, size, cc, entry);
+    int result;
+
+    if (found)
+        return found;
+    result = fatbin_open(&fatbin, data, size);
+    if (result < 0)
+        return result;
+    while ((result = fatbin_next(&fatbin, &next)) == 1)
+        if (cubin_fits(&next, cc) && (!found || next.arch > entry->arch)) {
+            *entry = next;
+            found = 1;
+        }
+    return result < 0 ? result : found;
+}
+
+void fatbin_head(uint8_t head[FATBIN_HEADER_BYTES], const struct fatbin_entry *entry)
+{
+    const struct file_header header = {.magic = FATBIN_MAGIC,
+                                       .version = 1,
+                                       .header_bytes = sizeof(header),
+                                       .bytes = entry->whole_bytes};
+
+    memcpy(head, &header, sizeof(header));
 }
 
 static int decompress_entry(const struct fatbin_entry *entry, char *payload)
@@ -158,4 +197,31 @@ int fatbin_payload(const struct fatbin_entry *entry, char **payload, size_t *byt
     *payload = text;
     *bytes = entry->kind == FATBIN_PTX ? strlen(text) : entry->bytes;
     return 0;
+}
+
+int fatbin_text_open(struct fatbin_text *text, const void *image, size_t bytes, uint32_t cc)
+{
+    static const char elf[4] = {0x7f, 'E', 'L', 'F'};
+    struct fatbin_entry entry;
+    int result;
+
+    *text = (struct fatbin_text){.text = image, .length = strnlen(image, bytes)};
+    if (bytes >= sizeof(elf) && memcmp(image, elf, sizeof(elf)) == 0)
+        return 0;
+    if (bytes < FATBIN_HEADER_BYTES || !fatbin_size(image))
+        return 1;
+    result = fatbin_select_ptx(image, bytes, cc, &entry);
+    if (result <= 0)
+        return result;
+    result = fatbin_payload(&entry, &text->owned, &text->length);
+    if (result < 0)
+        return result;
+    text->text = text->owned;
+    return 1;
+}
+
+void fatbin_text_close(struct fatbin_text *text)
+{
+    free(text->owned);
+    *text = (struct fatbin_text){.text = NULL};
 }

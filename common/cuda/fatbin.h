@@ -40,8 +40,10 @@ struct fatbin_entry {
     uint32_t arch; /* 90 for compute_90 or sm_90 */
     uint64_t flags;
     const uint8_t *stored;
-    size_t stored_bytes; /* the exact input of the decoder */
-    size_t bytes;        /* after decompression */
+    size_t stored_bytes;  /* the exact input of the decoder */
+    size_t bytes;         /* after decompression */
+    const uint8_t *whole; /* with its header */
+    size_t whole_bytes;
 };
 
 struct fatbin {
@@ -86,6 +88,28 @@ int fatbin_next(struct fatbin *fatbin, struct fatbin_entry *entry);
  * -EINVAL.
  */
 int fatbin_select_ptx(const void *data, size_t size, uint32_t cc, struct fatbin_entry *entry);
+
+/* Finds the entry that the server loads: the best PTX, since its variables can be moved; else the
+ * cubin for this device. Returns as fatbin_select_ptx. */
+int fatbin_select(const void *data, size_t size, uint32_t cc, struct fatbin_entry *entry);
+
+/* Writes the header of a container that holds this entry alone: entry->whole follows it. */
+void fatbin_head(uint8_t head[FATBIN_HEADER_BYTES], const struct fatbin_entry *entry);
+
+/* The PTX of an image. */
+struct fatbin_text {
+    const char *text; /* in the image, or owned; length bytes */
+    size_t length;
+    char *owned; /* NULL: none */
+};
+
+/*
+ * Gives the text of an image that a program loads: the image itself, or the best PTX of a fatbin.
+ * Returns 1; 0 for a cubin, and for a fatbin without PTX for the device; or an error of
+ * fatbin_select_ptx or fatbin_payload. fatbin_text_close ends it, whatever was returned.
+ */
+int fatbin_text_open(struct fatbin_text *text, const void *image, size_t bytes, uint32_t cc);
+void fatbin_text_close(struct fatbin_text *text);
 
 /*
  * Decompresses the payload of an entry. *payload is malloc'ed, the caller frees it, and a NUL byte

@@ -269,6 +269,7 @@ static void on_module_load(struct fake_server *server, struct fake_client *clien
         refuse(server, client, PROTO_ERROR_INVALID_IMAGE, "an image that the fake calls bad");
         return;
     }
+    server->image_bytes = body->count;
     struct proto_module_loaded loaded = {.module = 1, .functions = 1};
     reply(server, client, PROTO_MODULE_LOADED, &loaded, NULL, 0);
 }
@@ -728,6 +729,14 @@ unsigned fake_count(struct fake_server *server, uint16_t opcode)
     unsigned count = server->counts[opcode];
     pthread_mutex_unlock(&server->lock);
     return count;
+}
+
+uint64_t fake_image_bytes(struct fake_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    uint64_t bytes = server->image_bytes;
+    pthread_mutex_unlock(&server->lock);
+    return bytes;
 }
 
 unsigned fake_open(struct fake_server *server)

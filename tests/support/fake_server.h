@@ -86,6 +86,9 @@ void fake_regrant(struct fake_server *server, unsigned n, uint32_t multiprocesso
 /* Returns how many requests of this opcode have arrived so far. */
 unsigned fake_count(struct fake_server *server, uint16_t opcode);
 
+/* Returns the bytes of the latest module image that arrived and was not bad; 0 if none has. */
+uint64_t fake_image_bytes(struct fake_server *server);
+
 /* Returns the number of connections that are open now. */
 unsigned fake_open(struct fake_server *server);
 

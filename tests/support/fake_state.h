@@ -53,6 +53,7 @@ struct fake_server {
     unsigned connections; /* slots used */
     unsigned attached[CLIENTS_MAX], attached_count;
     unsigned counts[OPCODES];
+    uint64_t image_bytes; /* of the latest module */
     uint32_t refusals[OPCODES];
     char texts[OPCODES][128];
     enum fake_trick tricks[OPCODES];

@@ -27,33 +27,6 @@ static bool looks_like_ptx(const struct code_image *image)
     return memmem(image->bytes, look, ".version", 8) != NULL;
 }
 
-/* Prefers PTX, since its variables can be moved; else takes the cubin that was made for this
- * device. */
-static int select_entry(const struct code_image *image, uint32_t compute,
-                        struct fatbin_entry *entry)
-{
-    int found = fatbin_select_ptx(image->bytes, image->count, compute, entry);
-    if (found)
-        return found;
-    struct fatbin fatbin;
-    struct fatbin_entry next;
-    int best = 0;
-    int error = fatbin_open(&fatbin, image->bytes, image->count);
-    if (error < 0)
-        return error;
-    while ((error = fatbin_next(&fatbin, &next)) > 0) {
-        /* A cubin runs on its own compute capability and on later minor versions of it. */
-        bool fits = next.kind == FATBIN_CUBIN && next.arch / 10 == compute / 10 &&
-                    next.arch <= compute &&
-                    (!(next.flags & FATBIN_FLAG_ARCH_SPECIFIC) || next.arch == compute);
-        if (!fits || (best && next.arch <= entry->arch))
-            continue;
-        *entry = next;
-        best = 1;
-    }
-    return error < 0 ? error : best;
-}
-
 static uint32_t refuse_payload(const struct fatbin_entry *entry, size_t max, int error,
                                struct error *why)
 {
@@ -88,7 +61,7 @@ static uint32_t unpack_entry(struct code_image *image, uint32_t compute, size_t 
     struct fatbin_entry entry = {0};
     char *payload = NULL;
     size_t bytes = 0;
-    int found = select_entry(image, compute, &entry);
+    int found = fatbin_select(image->bytes, image->count, compute, &entry);
     if (found == 0) {
         return error_set(why, MESSAGE(fatbin_no_binary), compute / 10, compute % 10);
     }

@@ -122,6 +122,60 @@ static void the_best_ptx_is_chosen(void **state)
     assert_int_equal(fatbin_select_ptx(builder.bytes, builder.size, 70, &entry), 0);
 }
 
+static void machine_code_is_chosen_where_no_ptx_fits(void **state)
+{
+    static struct builder builder;
+    struct fatbin_entry entry, alone;
+    uint8_t container[FATBIN_HEADER_BYTES + SPACE];
+    struct fatbin fatbin;
+
+    (void)state;
+    begin(&builder);
+    add(&builder, FATBIN_CUBIN, 80, 0, PLAIN, "of another generation");
+    add(&builder, FATBIN_CUBIN, 86, 0, ZSTD, "later minor version");
+    add(&builder, FATBIN_CUBIN, 90, FATBIN_FLAG_ARCH_SPECIFIC, PLAIN, "for 9.0 alone");
+    assert_int_equal(fatbin_select(builder.bytes, builder.size, 90, &entry), 1);
+    assert_int_equal(entry.arch, 90);
+    assert_int_equal(fatbin_select(builder.bytes, builder.size, 87, &entry), 1);
+    assert_int_equal(entry.arch, 86);
+    assert_int_equal(fatbin_select(builder.bytes, builder.size, 75, &entry), 0);
+    add(&builder, FATBIN_PTX, 75, 0, ZSTD, text);
+    assert_int_equal(fatbin_select(builder.bytes, builder.size, 87, &entry), 1);
+    assert_int_equal(entry.kind, FATBIN_PTX);
+    /* A container of this entry alone is read as the whole was. */
+    fatbin_head(container, &entry);
+    memcpy(container + FATBIN_HEADER_BYTES, entry.whole, entry.whole_bytes);
+    assert_int_equal(fatbin_size(container), FATBIN_HEADER_BYTES + entry.whole_bytes);
+    assert_int_equal(fatbin_open(&fatbin, container, fatbin_size(container)), 0);
+    assert_int_equal(fatbin_next(&fatbin, &alone), 1);
+    assert_int_equal(alone.stored_bytes, entry.stored_bytes);
+    assert_memory_equal(alone.stored, entry.stored, entry.stored_bytes);
+    assert_int_equal(fatbin_next(&fatbin, &alone), 0);
+    assert_int_equal(fatbin_select(builder.bytes, builder.size - 1, 75, &entry), -EINVAL);
+}
+
+static void the_text_of_an_image_is_found(void **state)
+{
+    static struct builder builder;
+    static const char cubin[] = {0x7f, 'E', 'L', 'F', 0};
+    struct fatbin_text found;
+
+    (void)state;
+    assert_int_equal(fatbin_text_open(&found, text, sizeof text, 90), 1);
+    assert_ptr_equal(found.text, text);
+    assert_int_equal(found.length, strlen(text));
+    fatbin_text_close(&found);
+    assert_int_equal(fatbin_text_open(&found, cubin, sizeof cubin, 90), 0);
+    fatbin_text_close(&found);
+    begin(&builder);
+    add(&builder, FATBIN_PTX, 80, 0, LZ4, text);
+    assert_int_equal(fatbin_text_open(&found, builder.bytes, builder.size, 90), 1);
+    assert_string_equal(found.text, text);
+    fatbin_text_close(&found);
+    assert_int_equal(fatbin_text_open(&found, builder.bytes, builder.size, 75), 0);
+    fatbin_text_close(&found);
+}
+
 /* In memory of exactly that size, so that a step too far is seen by the sanitizer. */
 static int read_all(const unsigned char *bytes, size_t size)
 {
@@ -224,6 +278,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_packing_gives_the_text_back),
         cmocka_unit_test(the_best_ptx_is_chosen),
+        cmocka_unit_test(machine_code_is_chosen_where_no_ptx_fits),
+        cmocka_unit_test(the_text_of_an_image_is_found),
         cmocka_unit_test(every_truncation_is_an_error),
         cmocka_unit_test(damaged_fatbins_are_refused_or_read_right),
         cmocka_unit_test(impossible_sizes_in_headers_are_refused),
