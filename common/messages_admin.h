@@ -229,7 +229,18 @@
     X(log_total_set_request, SUCCESS, \
       "%s, request in total by %s: %s %s%s") \
     X(log_total_set, SUCCESS, \
-      "%s, limit in total by %s: %s %s%s")
+      "%s, limit in total by %s: %s %s%s") \
+    X(admin_new_clients_alone, INVALID_VALUE, \
+      "limits of clients to come are set alone, and end with the server: give other settings in a " \
+      "request of their own, and leave out \"save\" (the configuration file has limits that last)") \
+    X(admin_new_clients_request, INVALID_VALUE, \
+      "clients to come can have limits and no requests: leave out the request of %s, or write a rule " \
+      "into the configuration file") \
+    X(admin_new_clients_object, INVALID_VALUE, \
+      "\"new_clients\" must be an object of limits, such as {\"threads\": {\"limit\": \"50%%\"}, " \
+      "\"priority\": 1}") \
+    X(log_new_clients_set, SUCCESS, \
+      "device %u: limits of clients to come were set by %s")
 /* clang-format on */
 
 #endif

@@ -188,11 +188,13 @@
       "with a value") \
     X(ctl_value_name_gpu, INVALID_VALUE, \
       "\"%s\" is none of mode=, lease=, precision=, quantum=, window_limit=, local_memory=, " \
-      "departed_time_limit=, watchdog_warning=, watchdog_limit= or standby= with a value") \
+      "departed_time_limit=, watchdog_warning=, watchdog_limit= or standby= with a value, nor a " \
+      "limit of clients to come (new_clients.threads=)") \
     X(ctl_value_of_gpu, INVALID_VALUE, \
       "\"%s\" is a setting of a GPU: gpusharectl set gpu 0 %s") \
     X(ctl_value_of_client, INVALID_VALUE, \
-      "\"%s\" is a limit of clients, and not of a GPU: gpusharectl set 7 %s, for client 7") \
+      "\"%s\" is a limit of clients, and not of a GPU: gpusharectl set 7 %s, for client 7 (of clients " \
+      "to come: set gpu 0 new_clients.%s)") \
     X(ctl_value_twice, INVALID_VALUE, \
       "\"%s\" sets a value twice: another argument sets it too") \
     X(ctl_value_utf8, INVALID_VALUE, \
@@ -277,6 +279,9 @@
       "no client is left on the GPUs that are drained") \
     X(ctl_drain_over, NOT_READY, \
       "GPU %lld takes new clients again, because somebody resumed it: drain it again") \
+    X(ctl_new_clients, SUCCESS, \
+      "gpu %s: new_clients.%s is %s, set by an administrator (back: gpusharectl set gpu %s " \
+      "new_clients.%s=configured)") \
     X(ctl_device_drained, SUCCESS, \
       "device %s: takes no new clients, because an administrator drains it: gpusharectl resume %s") \
     X(top_nobody, SUCCESS, \

@@ -288,6 +288,30 @@ static uint32_t read_resources(json_t *request, const char *word, bool total, en
     return 0;
 }
 
+/* The limits of a GPU's clients to come. */
+static uint32_t read_newcomers(json_t *request, const char *word, bool *known, struct error *why)
+{
+    static const char *const suffixes[] = {"", ".limit"};
+    char name[64], path[64];
+    for (enum resource i = 0; i < RESOURCES; i++)
+        for (size_t k = 0; k < COUNT(suffixes); k++) {
+            snprintf(name, sizeof name, "new_clients.%s%s", allowance_resource(i)->name,
+                     suffixes[k]);
+            snprintf(path, sizeof path, "new_clients.%s.limit", allowance_resource(i)->name);
+            const struct place place = {.name = name, .path = path};
+            if (read_place(request, word, &place, known, why))
+                return why->number;
+        }
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        const struct allowance_scalar *row = allowance_scalar(i);
+        snprintf(name, sizeof name, "new_clients.%s", row->name);
+        const struct place place = {name, name, row->unit == ALLOWANCE_NUMBER, i};
+        if (read_place(request, word, &place, known, why))
+            return why->number;
+    }
+    return 0;
+}
+
 /* Whether a word has a name that another kind of target has. */
 static bool is_of(enum kind kind, const char *word)
 {
@@ -309,7 +333,7 @@ static uint32_t refuse_name(const char *word, enum kind kind, struct error *why)
     if (kind != GPU && is_of(GPU, word))
         return error_set(why, MESSAGE(ctl_value_of_gpu), word, word);
     if (kind == GPU && is_of(CLIENT, word))
-        return error_set(why, MESSAGE(ctl_value_of_client), word, word);
+        return error_set(why, MESSAGE(ctl_value_of_client), word, word, word);
     char clients[ALLOWANCE_NAMES], scalars[ALLOWANCE_NAMES], totals[ALLOWANCE_NAMES];
     allowance_names(false, "", "=", " or ", clients);
     allowance_scalar_names("", "=", " or ", scalars);
@@ -340,6 +364,8 @@ static uint32_t read_word(json_t *request, const char *word, enum kind kind, str
                                   read_scalars(request, word, &known, why)))
         return why->number;
     if (settable[kind].totals && read_resources(request, word, true, kind, &known, why))
+        return why->number;
+    if (kind == GPU && !known && read_newcomers(request, word, &known, why))
         return why->number;
     return known ? 0 : refuse_name(word, kind, why);
 }

@@ -32,7 +32,7 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
  *
  * For a group: these totals. For a control group: those of threads and time. For a GPU: mode,
  * lease, precision, quantum, window_limit, local_memory, departed_time_limit, watchdog_warning,
- * watchdog_limit and standby.
+ * watchdog_limit and standby; or limits of clients to come, with "new_clients." before the name.
  *
  * Returns 0, or an error number that *why explains.
  */

@@ -32,7 +32,8 @@ static const char set_text[] =
     "               Names of a GPU: lease=50ms precision=5%%\n"
     "               quantum=30s window_limit=500ms local_memory=1K\n"
     "               departed_time_limit=5s watchdog_warning=2s watchdog_limit=10s\n"
-    "               mode=concurrent|strict|fair|turns standby=none|driver|context\n"
+    "               mode=concurrent|strict|fair|turns standby=none|driver|context; or limits of\n"
+    "               clients to come, until the server ends: new_clients.threads=50%%\n"
     "               Each also has the value configured: as the configuration says, and for a\n"
     "               client as its environment says. --save: totals and a GPU's settings\n"
     "               outlive the server\n";

@@ -344,6 +344,34 @@ static void show_drift(FILE *out, const json_t *gpus, const char *index)
         fprintf(out, "%s\n", MESSAGE_TEXT(ctl_drift_remedy));
 }
 
+/* The limits of clients to come that an administrator has set, a line each. */
+static void show_new_clients(FILE *out, const json_t *gpu)
+{
+    const json_t *limits = json_object_get(gpu, "new_clients"), *changed;
+    char number[CELL_BYTES], name[CELL_BYTES], key[2 * CELL_BYTES], value[CELL_BYTES];
+    cell_integer(gpu, "gpu", number);
+    for (size_t i = 0; (changed = json_array_get(json_object_get(limits, "changed"), i)); i++) {
+        const char *text = json_string_value(changed);
+        snprintf(name, sizeof name, "%s", text ? text : "-");
+        table_clean(name);
+        const enum resource resource = allowance_find(name);
+        const enum scalar scalar = allowance_find_scalar(name);
+        if (resource < RESOURCES && allowance_resource(resource)->unit == DIALECT_SHARE) {
+            snprintf(key, sizeof key, "%s_limit_percent", name);
+            cell_percent(limits, key, value);
+        } else if (resource < RESOURCES) {
+            snprintf(key, sizeof key, "%s_limit_bytes", name);
+            cell_bytes(limits, key, value);
+        } else if (scalar < SCALARS && allowance_scalar(scalar)->unit == ALLOWANCE_NUMBER) {
+            cell_integer(limits, allowance_scalar(scalar)->key, value);
+        } else {
+            cell_limit(limits, scalar < SCALARS ? allowance_scalar(scalar)->key : name, value);
+        }
+        fprintf(out, MESSAGE_TEXT(ctl_new_clients), number, name, value, number, name);
+        fputc('\n', out);
+    }
+}
+
 void show_drained(FILE *out, const json_t *answer)
 {
     const json_t *devices = json_object_get(answer, "devices"), *device;
@@ -400,6 +428,8 @@ void show_gpus(FILE *out, const json_t *answer, struct table_look look)
     table_print(table, out, look);
     table_free(table);
     show_drift(out, gpus, "gpu");
+    for (size_t i = 0; (gpu = json_array_get(gpus, i)); i++)
+        show_new_clients(out, gpu);
 }
 
 /* ---- clients ---- */

@@ -72,3 +72,14 @@ int change_schedule(struct supervisor *supervisor, uint32_t device, const struct
         return -EBUSY;
     return device_schedule_set(&supervisor->server.devices[device], to, parts, asker);
 }
+
+void change_newcomers(struct supervisor *supervisor, uint32_t device,
+                      const struct allowance *change, unsigned back_limits, unsigned back_scalars)
+{
+    struct allowance *newcomers = &supervisor->server.devices[device].newcomers;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (back_limits & RESOURCE_BIT(i))
+            newcomers->of[i].limit = newcomers->part[i].limit = ALLOWANCE_UNSET;
+    allowance_take(newcomers, &allowance_none, 0, 0, back_scalars);
+    allowance_change(newcomers, change);
+}

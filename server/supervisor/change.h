@@ -70,4 +70,10 @@ int change_put_back(struct supervisor *supervisor, uint32_t client, const struct
 int change_schedule(struct supervisor *supervisor, uint32_t device, const struct schedule *to,
                     unsigned parts, const struct change_asker *asker);
 
+/* Limits of clients that attach to a device from now on. change: limits and scalars, which hold
+ * beside those that are set already. back_limits (RESOURCE_BITs) and back_scalars (bits of scalars)
+ * are lifted. device: one that exists. */
+void change_newcomers(struct supervisor *supervisor, uint32_t device,
+                      const struct allowance *change, unsigned back_limits, unsigned back_scalars);
+
 #endif

@@ -580,6 +580,8 @@ static void take_effect(struct reload *reload)
         if (!allowance_equal(&reload->changes[i].before, &session->grant.allowance))
             session_limits_log(session, reload->asker.by);
     }
+    for (uint32_t i = 0; reload->reset && i < supervisor->server.device_count; i++)
+        supervisor->server.devices[i].newcomers = allowance_none;
     account_moves_commit(supervisor);
     if (!reload->of_totals)
         count_changes(reload);

@@ -55,6 +55,23 @@ static void view_standby(const struct standby *standby, struct standby_view *vie
     memcpy(view->trouble, standby->trouble, sizeof view->trouble);
 }
 
+static void view_newcomer(const struct supervisor *supervisor, const struct device *device,
+                          struct device_view *view)
+{
+    const struct config *config = supervisor->server.config;
+    struct admission admission = device->admission;
+    if (!device->known)
+        return;
+    if (config)
+        allowance_tighten(&admission.limits, &config->ceilings[device->index]);
+    struct grant grant = admission_grant(&admission, &device->info, &allowance_none);
+    admission_put_newcomers(&grant, &device->newcomers, device->info.memory);
+    view->newcomer = grant.allowance;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (allowance_has(&admission.limits, i, ALLOWANCE_REQUEST))
+            view->newcomer_requests |= RESOURCE_BIT(i);
+}
+
 void view_device(const struct supervisor *supervisor, uint32_t index, struct device_view *view)
 {
     const struct device *device = &supervisor->server.devices[index];
@@ -76,6 +93,7 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
     memcpy(view->warnings, device->warnings, sizeof view->warnings);
     view->warning_count = device->warning_count;
     view_standby(&device->standby, &view->standby);
+    view_newcomer(supervisor, device, view);
     if (device->watchdog.silent) {
         view->silent_ns = units_tenth_passed(heartbeat_silent_ns(&device->watchdog.heartbeat));
         heartbeat_explain(&device->watchdog.heartbeat, view->worker_pid, view->silence);

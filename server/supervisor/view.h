@@ -57,6 +57,10 @@ struct device_view {
     struct device_warning warnings[DEVICE_WARNINGS_MAX]; /* of the latest worker's start */
     uint32_t warning_count;
     struct standby_view standby;
+    /* The limits of a client that attaches now, asks for nothing and matches no rule; those that an
+     * administrator has set have that source. All zero until the first worker was ready. */
+    struct allowance newcomer;
+    unsigned newcomer_requests; /* RESOURCE_BITs of those whose request somebody has set */
 };
 
 struct client_view {

@@ -82,6 +82,23 @@ struct grant admission_grant(const struct admission *admission,
     return grant;
 }
 
+void admission_put_newcomers(struct grant *grant, const struct allowance *newcomers,
+                             uint64_t device_memory)
+{
+    struct allowance by = *newcomers;
+    QUOTA_FOR_EACH (i)
+        if (allowance_resource(i)->of_device)
+            allowance_resolve(&by, i, device_memory);
+    allowance_tighten(&grant->allowance, &by);
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        struct allowance_range *range = &grant->allowance.of[i];
+        if (by.of[i].limit != ALLOWANCE_UNSET && range->request > range->limit) {
+            range->request = range->limit;
+            grant->own[i] = min(grant->own[i], range->limit);
+        }
+    }
+}
+
 int admission_choose(const struct admission *admission, const struct config *config,
                      uint32_t device_index, const struct config_who *who,
                      const struct proto_device_info *device, const struct allowance *wish,

@@ -42,6 +42,11 @@ struct grant {
 struct grant admission_grant(const struct admission *admission,
                              const struct proto_device_info *device, const struct allowance *wish);
 
+/* Tightens a grant to the limits that an administrator has set for clients to come; device_memory:
+ * of the device, bytes. */
+void admission_put_newcomers(struct grant *grant, const struct allowance *newcomers,
+                             uint64_t device_memory);
+
 /* Like admission_grant, under a configuration whose rules for this client and this device tighten
  * the limits; NULL: without one. device_index is the device's index in the configuration. Returns
  * 0, or -ENOENT if the profile that the client asks for does not exist. */

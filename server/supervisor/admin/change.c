@@ -316,6 +316,12 @@ static void change_gpu(struct change_work *pending)
     }
     if (request->kind != ADMIN_SET)
         return;
+    if (request->newcomers) {
+        change_newcomers(pending->work.admin->supervisor, request->number, &request->change,
+                         request->back_limits, request->back_scalars);
+        log_notice(MESSAGE_TEXT(log_new_clients_set), request->number, pending->by);
+        return;
+    }
     if (transaction_init(&pending->transaction, 1, &change_moves, pending) < 0) {
         error_set(&pending->transaction.why, MESSAGE(server_no_memory));
         return;

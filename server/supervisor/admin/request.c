@@ -133,7 +133,7 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
     if (strcmp(key, "save") == 0)
         return true;
     if (target == ADMIN_TARGET_GPU)
-        return schedule_part_of(key, strlen(key)) != 0;
+        return schedule_part_of(key, strlen(key)) != 0 || strcmp(key, "new_clients") == 0;
     if (target != ADMIN_TARGET_CLIENT && strcmp(key, "total") == 0)
         return true;
     if (target == ADMIN_TARGET_GROUP || target == ADMIN_TARGET_CGROUP)
@@ -413,6 +413,33 @@ static uint32_t read_schedule_change(struct admin_request *request, json_t *root
     return 0;
 }
 
+/* The limits of clients to come. A guarantee is nobody's who is not there. */
+static uint32_t read_newcomers(struct admin_request *request, json_t *root, struct error *why)
+{
+    json_t *limits = json_object_get(root, "new_clients");
+    size_t members = 0;
+    uint32_t error = 0;
+    request->newcomers = true;
+    request->change = allowance_none;
+    if (request->save || json_object_size(root) != 3)
+        return error_set(why, MESSAGE(admin_new_clients_alone));
+    for (enum resource i = 0; !error && i < RESOURCES; i++) {
+        json_t *one = json_object_get(limits, allowance_resource(i)->name);
+        members += one != NULL;
+        if (json_object_get(one, "request"))
+            return error_set(why, MESSAGE(admin_new_clients_request), allowance_resource(i)->name);
+        error = read_range(request, limits, i, why);
+    }
+    for (enum scalar i = 0; !error && i < SCALARS; i++) {
+        members += json_object_get(limits, allowance_scalar(i)->name) != NULL;
+        error = read_scalar(request, limits, i, why);
+    }
+    if (!error && (!members || json_object_size(limits) != members))
+        return error_set(why, MESSAGE(admin_new_clients_object));
+    allowance_attribute(&request->change, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
+    return error;
+}
+
 static uint32_t read_trace(struct admin_request *request, json_t *root, struct error *why)
 {
     json_t *seconds = json_object_get(root, "seconds");
@@ -453,6 +480,8 @@ static uint32_t read_set(struct admin_request *request, json_t *root, struct err
     uint32_t error = read_save(request, root, why);
     if (error)
         return error;
+    if (request->target == ADMIN_TARGET_GPU && json_object_get(root, "new_clients"))
+        return read_newcomers(request, root, why);
     if (request->target == ADMIN_TARGET_GPU)
         error = read_schedule_change(request, root, why);
     else if (request->target == ADMIN_TARGET_GROUP || request->target == ADMIN_TARGET_CGROUP ||

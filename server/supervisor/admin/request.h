@@ -70,11 +70,13 @@ struct admin_request {
     struct total_change total; /* set: new limits of the user's or the group's total */
     struct schedule schedule;  /* set, of a GPU: new parts of its schedule */
     unsigned parts;            /* set, of a GPU: these parts, as bits of enum schedule_part */
-    unsigned back;   /* set, of a GPU: of these, those that go back to the configuration's */
-    json_t *values;  /* set, of a GPU or a total: its values, as they were written */
-    bool save;       /* set: they are kept over restarts */
-    bool reset;      /* reload: what administrators have set goes back, too */
-    uint64_t after;  /* events: those with greater numbers */
+    unsigned back;  /* set, of a GPU: of these, those that go back to the configuration's */
+    bool newcomers; /* set, of a GPU: `change` is of clients to come; with back_limits, back_scalars
+                     */
+    json_t *values; /* set, of a GPU or a total: its values, as they were written */
+    bool save;      /* set: they are kept over restarts */
+    bool reset;     /* reload: what administrators have set goes back, too */
+    uint64_t after; /* events: those with greater numbers */
     bool sets_level; /* log-level: `level` is to be the log's */
     enum log_level level;
     uint32_t gpu;           /* trace: the GPU's index */

@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/admin/rows.h"
 
+#include <stdio.h>
+
 #include "server/supervisor/admin/saved.h"
 
 /* A row shows for each value what the client asked for and what it was granted. */
@@ -244,11 +246,38 @@ void admin_rows_put_sharing(struct admin_json *object, const struct supervisor *
                                                           : json_string("duty_cycle"));
 }
 
+/* The most that a client to come gets. */
+static json_t *newcomer_json(const struct allowance *newcomer)
+{
+    struct admin_json json = admin_json_new();
+    json_t *changed = json_array();
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const struct allowance_resource *row = allowance_resource(i);
+        const bool share = row->unit == DIALECT_SHARE;
+        char name[64];
+        snprintf(name, sizeof name, share ? "%s_limit_percent" : "%s_limit_bytes", row->name);
+        admin_json_put(&json, name,
+                       share ? admin_json_percent((uint32_t)newcomer->of[i].limit)
+                             : admin_json_amount(newcomer->of[i].limit));
+        if (is_admins(allowance_source(newcomer, i, ALLOWANCE_LIMIT)))
+            json_array_append_new(changed, json_string(row->name));
+    }
+    for (enum scalar i = 0; i < SCALARS; i++) {
+        admin_json_put(&json, allowance_scalar(i)->key, scalar_json(i, newcomer->scalar[i]));
+        if (is_admins(newcomer->scalar_from[i]))
+            json_array_append_new(changed, json_string(allowance_scalar(i)->name));
+    }
+    admin_json_put(&json, "changed", changed);
+    return admin_json_finish(&json);
+}
+
 json_t *admin_rows_gpu(const struct supervisor *supervisor, const struct device_view *view)
 {
     struct admin_json gpu = admin_json_new();
     admin_json_put(&gpu, "gpu", json_integer(view->index));
     admin_rows_put_sharing(&gpu, supervisor, view);
+    admin_json_put(&gpu, "new_clients",
+                   view->info.multiprocessors ? newcomer_json(&view->newcomer) : json_null());
     return admin_json_finish(&gpu);
 }
 

@@ -49,7 +49,7 @@ void device_open(struct device *device, const struct device_options *options)
                               .state = DEVICE_WAITING,
                               .schedule = settings->schedule,
                               .configured = settings->schedule};
-    device->admission.limits = allowance_none;
+    device->admission.limits = device->newcomers = allowance_none;
     QUOTA_FOR_EACH (i)
         if (allowance_resource(i)->of_device)
             quota_open(&device->quotas[i], allowance_resource(i)->whole_quota, 0, NULL);

@@ -118,6 +118,7 @@ struct device {
     struct proto_device_info info; /* as the latest worker that was ready described it */
     bool known;                    /* info is set */
     struct admission admission;
+    struct allowance newcomers; /* limits of clients to come, as an administrator has set them */
     struct quota quotas[RESOURCES]; /* of all its clients: resources that it has of its own */
     struct schedule schedule;       /* in force; without a worker: for the next one */
     struct schedule configured;     /* as the file said that `schedule` was made by */

@@ -65,6 +65,7 @@ struct supervisor {
     } asked[ASKED_MAX];
     size_t asked_count;
     struct allowance change;
+    unsigned newcomers, back_limits, back_scalars; /* newcomers: how often these were changed */
     struct {
         uint32_t client;
         change_done *done;
@@ -271,6 +272,16 @@ int change_schedule(struct supervisor *self, uint32_t device, const struct sched
     self->scheduled_context = asker->context;
     schedule_merge(&self->schedule, to, parts);
     return 0;
+}
+
+void change_newcomers(struct supervisor *self, uint32_t device, const struct allowance *change,
+                      unsigned back_limits, unsigned back_scalars)
+{
+    assert_int_equal(device, 0);
+    self->newcomers++;
+    self->change = *change;
+    self->back_limits = back_limits;
+    self->back_scalars = back_scalars;
 }
 
 uint32_t reload_file(struct supervisor *self, bool reset, reload_done *done, void *context,

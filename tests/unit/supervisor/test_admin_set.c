@@ -498,6 +498,39 @@ static void impossible_changes_are_refused_in_words(void **state)
 #undef SET
 }
 
+static void limits_of_clients_to_come_are_read(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+#define SET "{\"request\":\"set\",\"gpu\":0,\"new_clients\":"
+    json_t *answer = ask(SET "{\"threads\":{\"limit\":\"50%\"},\"memory\":{\"limit\":\"default\"},"
+                             "\"priority\":3,\"kernel_time_limit\":\"configured\"}}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    assert_int_equal(supervisor.newcomers, 1);
+    assert_int_equal(supervisor.change.threads.limit, 5000);
+    assert_true(supervisor.change.threads.request == ALLOWANCE_UNSET);
+    assert_int_equal(supervisor.change.priority, 3);
+    assert_int_equal(supervisor.back_limits, RESOURCE_BIT(RESOURCE_MEMORY));
+    assert_int_equal(supervisor.back_scalars, 1U << SCALAR_KERNEL_TIME);
+    refused_with(SET "{\"threads\":{\"request\":\"50%\"}}}", "invalid_value", "no requests");
+    refused_with(SET "{\"threads\":{\"limit\":\"50%\"}},\"mode\":\"fair\"}", "invalid_value",
+                 "alone");
+    refused_with(SET "{\"priority\":1},\"save\":true}", "invalid_value", "alone");
+    refused_with(SET "{}}", "invalid_value", "object of limits");
+    refused_with(SET "7}", "invalid_value", "object of limits");
+    refused_with(SET "{\"priority\":1,\"wings\":2}}", "invalid_value", "object of limits");
+    refused_with(SET "{\"threads\":\"50%\"}}", "invalid_value", "threads");
+    refused_with(SET "{\"priority\":1001}}", "invalid_value", "from 0");
+    refused_with("{\"request\":\"set\",\"gpu\":2,\"new_clients\":{\"priority\":1}}", "not_found",
+                 "no GPU 2");
+    refused_with("{\"request\":\"set\",\"user\":1000,\"new_clients\":{\"priority\":1}}",
+                 "invalid_value", "new_clients");
+    assert_int_equal(supervisor.newcomers, 1);
+#undef SET
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +546,7 @@ int main(void)
         CASE(shares_of_control_groups_are_set_and_shown),
         CASE(totals_that_cannot_be_set_are_refused_in_words),
         CASE(impossible_changes_are_refused_in_words),
+        CASE(limits_of_clients_to_come_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

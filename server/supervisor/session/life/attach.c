@@ -385,6 +385,7 @@ static bool take_wish(struct session *session, const struct device *device,
         error_set(why, MESSAGE(profile_unknown), wish->profile);
         return false;
     }
+    admission_put_newcomers(&session->grant, &device->newcomers, device->info.memory);
     if (join_group(session, wish) < 0) {
         error_set(why, MESSAGE(group_token));
         return false;
