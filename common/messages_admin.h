@@ -21,7 +21,7 @@
       "a request must be an object with a text \"request\", such as {\"request\":\"status\"}") \
     X(admin_request_unknown, NOT_SUPPORTED, \
       "there is no request \"%.64s\": this server knows ping, version, status, clients, get, " \
-      "set, kill, reload, trace, metrics, drain, resume, events and log-level") \
+      "set, kill, reload, trace, metrics, drain, resume, events, log-level and config") \
     X(admin_metrics_clients, INVALID_VALUE, \
       "\"clients\" must be a whole number from 0 to %d: how many clients have rows of their own") \
     X(admin_member_unknown, INVALID_VALUE, \
@@ -239,6 +239,9 @@
     X(admin_new_clients_object, INVALID_VALUE, \
       "\"new_clients\" must be an object of limits, such as {\"threads\": {\"limit\": \"50%%\"}, " \
       "\"priority\": 1}") \
+    X(admin_config_unready, DEVICE_NOT_READY, \
+      "the limits of device %u are not known before its first worker is ready: gpusharectl status " \
+      "shows why it is not") \
     X(log_new_clients_set, SUCCESS, \
       "device %u: limits of clients to come were set by %s")
 /* clang-format on */

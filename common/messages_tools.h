@@ -279,6 +279,25 @@
       "no client is left on the GPUs that are drained") \
     X(ctl_drain_over, NOT_READY, \
       "GPU %lld takes new clients again, because somebody resumed it: drain it again") \
+    X(ctl_drain_late, NOT_READY, \
+      "clients are still attached after %s, and their GPUs stay drained: wait again with drain " \
+      "--wait, or end them with kill (%s)") \
+    X(ctl_drain_time, INVALID_VALUE, \
+      "\"%s\": --timeout needs a time of at least 1 ms, such as 30s or 5min (units: %s; a number " \
+      "alone is seconds)") \
+    X(ctl_check_program, SERVER_RESOURCES, \
+      "%s can't be executed: %s: install gpushared beside gpusharectl, or run gpushared " \
+      "--check-config where it is") \
+    X(ctl_check_ended, SERVER_RESOURCES, \
+      "%s ended without a word about the file: run it with --check-config to see why") \
+    X(ctl_config_missing, INVALID_VALUE, \
+      "config needs a word behind it: check [FILE], or show") \
+    X(ctl_config_word, INVALID_VALUE, \
+      "\"%s\" is no part of config: there are check [FILE] and show") \
+    X(ctl_config_head, SUCCESS, \
+      "# The configuration that gpushared %s has in force. Its file: %s") \
+    X(ctl_config_total, SUCCESS, \
+      "# set by an administrator, in the place of the file's total: gpusharectl %s") \
     X(ctl_new_clients, SUCCESS, \
       "gpu %s: new_clients.%s is %s, set by an administrator (back: gpusharectl set gpu %s " \
       "new_clients.%s=configured)") \

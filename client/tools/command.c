@@ -67,9 +67,9 @@ static const struct {
     {"get",
      "  get TARGET   show the limits in force. TARGET is the number of a client in `clients`,\n"
      "               user UID or NAME for all clients of a user, group GID or NAME for a group's\n"
-     "               total, cgroup PATH for a control group's, or gpu INDEX for the mode of a\n"
-     "               GPU: get gpu 0\n",
-     "", "client user group cgroup gpu"},
+     "               total, cgroup PATH for a control group's, gpu INDEX for the mode of a GPU\n"
+     "               (get gpu 0), or all for GPUs, clients and their users\n",
+     "", "all client user group cgroup gpu"},
     {"set", NULL, "--save", "client user group cgroup gpu"},
     {"kill",
      "  kill [--force] TARGET\n"
@@ -80,12 +80,13 @@ static const struct {
      "               end; that replaces the worker of its GPU\n",
      "--force --user --all", "client user"},
     {"drain",
-     "  drain [--wait] [gpu INDEX]\n"
+     "  drain [--wait] [--timeout TIME] [gpu INDEX]\n"
      "               let no new clients attach to a GPU, or to any; those that are attached go "
      "on.\n"
      "               It holds until resume, also after a restart of the server (for the same\n"
-     "               users as set). --wait: until the last client has left\n",
-     "--wait", "gpu"},
+     "               users as set). --wait: until the last client has left;\n"
+     "               --timeout 5min: wait no longer than that\n",
+     "--wait --timeout", "gpu"},
     {"resume",
      "  resume [gpu INDEX]\n"
      "               let new clients attach again (for the same users as set)\n",
@@ -96,6 +97,13 @@ static const struct {
      "               changes nothing (for the same users as set). With --reset nothing that\n"
      "               was set by `set` stays: all is as the file says\n",
      "--reset", ""},
+    {"config",
+     "  config check [FILE]\n"
+     "               check a configuration file as gpushared reads it, without a server (default:\n"
+     "               /etc/gpushare/gpushared.yaml)\n"
+     "  config show  print the configuration in force as a file: what the file says, with the\n"
+     "               settings and limits of each GPU (for the same users as set)\n",
+     "", "check show"},
     {"trace",
      "  trace -o FILE [--seconds N] [--gpu N]\n"
      "               record what runs on a GPU in FILE, which ui.perfetto.dev opens, for\n"
@@ -192,9 +200,9 @@ void command_complete_bash(FILE *out)
           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= i "
           "words\n"
           "    case $before in\n"
-          "    --socket|-o) COMPREPLY=($(compgen -f -- \"$word\")); return;;\n"
+          "    --socket|-o|check) COMPREPLY=($(compgen -f -- \"$word\")); return;;\n"
           "    --user) COMPREPLY=($(compgen -u -- \"$word\")); return;;\n"
-          "    --seconds|--gpu|-n|-d) return;;\n"
+          "    --seconds|--gpu|--timeout|-n|-d) return;;\n"
           "    esac\n"
           "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
           "        case ${COMP_WORDS[i]} in\n"

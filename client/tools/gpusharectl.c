@@ -16,8 +16,11 @@
 #include "client/tools/brief.h"
 #include "client/tools/cell.h"
 #include "client/tools/change.h"
-#include "client/tools/live/columns.h"
 #include "client/tools/command.h"
+#include "client/tools/configuration/check.h"
+#include "client/tools/configuration/shown.h"
+#include "client/tools/live/all.h"
+#include "client/tools/live/columns.h"
 #include "client/tools/live/events.h"
 #include "client/tools/live/overview.h"
 #include "client/tools/live/top.h"
@@ -34,6 +37,9 @@
 
 /* Stands for the command where there is none. */
 #define OVERVIEW "overview"
+/* Stand for commands of several words, of which the server is asked otherwise or not at all. */
+#define GET_ALL      "get-all"
+#define CONFIG_CHECK "config-check"
 
 enum { GIVEN_MAX = 24 };
 
@@ -53,7 +59,9 @@ struct options {
     const char *user;         /* kill: the clients of this user */
     bool all;                 /* kill: the clients of all users */
     bool wait;                /* drain: until the GPUs are idle */
-    bool follow;              /* events: and those to come */
+    uint64_t wait_ns;         /* drain: for at most so long; 0: for any time */
+    const char *file;         /* config check: the file, or NULL */
+    bool follow; /* events: and those to come */
     struct top_options top;
     const char *given[GIVEN_MAX]; /* options that not every command has */
     unsigned given_count;
@@ -139,6 +147,21 @@ static int check_gpu(struct options *options, int count, char **words)
     return used < count ? report_usage(MESSAGE_TEXT(ctl_argument), words[used]) : -1;
 }
 
+/* config check [FILE], and config show. */
+static int check_config(struct options *options, int count, char **words)
+{
+    if (count == 0)
+        return report_usage(MESSAGE_TEXT(ctl_config_missing));
+    const bool checks = is_command(words[0], "check");
+    if (!checks && !is_command(words[0], "show"))
+        return report_usage(MESSAGE_TEXT(ctl_config_word), words[0]);
+    if (count > 1 + checks)
+        return report_usage(MESSAGE_TEXT(ctl_argument), words[1 + checks]);
+    options->file = count > 1 ? words[1] : NULL;
+    options->command = checks ? CONFIG_CHECK : options->command;
+    return -1;
+}
+
 /* The form in which clients are printed. */
 static int check_output(struct options *options)
 {
@@ -221,6 +244,12 @@ static int check_words(struct options *options, int count, char **words)
         json_object_set_new(options->request, "reset", json_true());
     if (is_command(options->command, "kill"))
         return check_kill(options, count, words);
+    if (is_command(options->command, "config"))
+        return check_config(options, count, words);
+    if (is_command(options->command, "get") && count == 1 && is_command(words[0], "all")) {
+        options->command = GET_ALL;
+        return -1;
+    }
     if (is_command(options->command, "get") || is_command(options->command, "set"))
         return check_target(options, count, words);
     if (is_command(options->command, "drain") || is_command(options->command, "resume"))
@@ -270,6 +299,16 @@ static int read_trace_option(struct options *options, int option)
     return -1;
 }
 
+/* A time limit is one of waiting. */
+static int read_timeout(struct options *options)
+{
+    if (units_parse_seconds(optarg, strlen(optarg), &options->wait_ns) != 0 ||
+        options->wait_ns < UNITS_MS || options->wait_ns > UINT64_MAX / 2)
+        return report_usage(MESSAGE_TEXT(ctl_drain_time), optarg, UNITS_DURATIONS);
+    options->wait = true;
+    return -1;
+}
+
 static int read_top_option(struct options *options, int option)
 {
     char *end;
@@ -288,24 +327,32 @@ static int read_top_option(struct options *options, int option)
     return -1;
 }
 
-static const struct option long_options[] = {
-    {"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
-    {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
-    {"gpu", required_argument, NULL, 'g'},    {"force", no_argument, NULL, 'f'},
-    {"wide", no_argument, NULL, 'w'},         {"reset", no_argument, NULL, 'r'},
-    {"save", no_argument, NULL, 'p'},         {"user", required_argument, NULL, 'u'},
-    {"all", no_argument, NULL, 'a'},          {"wait", no_argument, NULL, 'W'},
-    {"follow", no_argument, NULL, 'F'},       {"version", no_argument, NULL, 'V'},
-    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+static const struct option long_options[] = {{"socket", required_argument, NULL, 's'},
+                                             {"json", no_argument, NULL, 'j'},
+                                             {"output", required_argument, NULL, 'o'},
+                                             {"seconds", required_argument, NULL, 't'},
+                                             {"gpu", required_argument, NULL, 'g'},
+                                             {"force", no_argument, NULL, 'f'},
+                                             {"wide", no_argument, NULL, 'w'},
+                                             {"reset", no_argument, NULL, 'r'},
+                                             {"save", no_argument, NULL, 'p'},
+                                             {"user", required_argument, NULL, 'u'},
+                                             {"all", no_argument, NULL, 'a'},
+                                             {"wait", no_argument, NULL, 'W'},
+                                             {"timeout", required_argument, NULL, 'T'},
+                                             {"follow", no_argument, NULL, 'F'},
+                                             {"version", no_argument, NULL, 'V'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {NULL, 0, NULL, 0}};
 
 /* Options that not every command has. */
 static const struct {
     int option;
     const char *name;
-} own_options[] = {{'o', "-o"},     {'t', "--seconds"}, {'g', "--gpu"},  {'f', "--force"},
-                   {'w', "--wide"}, {'r', "--reset"},   {'p', "--save"}, {'u', "--user"},
-                   {'a', "--all"},  {'W', "--wait"},    {'b', "-b"},     {'n', "-n"},
-                   {'d', "-d"},     {'F', "--follow"}};
+} own_options[] = {{'o', "-o"},     {'t', "--seconds"}, {'g', "--gpu"},    {'f', "--force"},
+                   {'w', "--wide"}, {'r', "--reset"},   {'p', "--save"},   {'u', "--user"},
+                   {'a', "--all"},  {'W', "--wait"},    {'b', "-b"},       {'n', "-n"},
+                   {'d', "-d"},     {'F', "--follow"},  {'T', "--timeout"}};
 
 static void note_given(struct options *options, int option)
 {
@@ -349,6 +396,8 @@ static int take_option(struct options *options, int option)
     case 'F':
         options->follow = true;
         return -1;
+    case 'T':
+        return read_timeout(options);
     case 'o':
         options->output = options->trace.file = optarg;
         return -1;
@@ -507,6 +556,8 @@ static void print_answer(const struct options *options, json_t *answer)
         print_reload(answer);
     else if (is_command(options->command, "drain") || is_command(options->command, "resume"))
         print_drain(options, answer);
+    else if (is_command(options->command, "config"))
+        shown_print(stdout, answer);
     else if (is_command(options->command, "log-level"))
         print_line(stdout, MESSAGE_TEXT(ctl_log_level), cell_text(answer, "level", cell));
     else
@@ -573,6 +624,35 @@ static int run_overview(const struct options *options)
     return ADMIN_OK;
 }
 
+static int run_get_all(const struct options *options)
+{
+    json_t *answer;
+    int status = (int)all_take(options->socket, &answer);
+    if (status != ADMIN_OK)
+        return print_failure(options, answer, status);
+    if (options->json)
+        print_json(options, answer);
+    else
+        all_print(stdout, answer, show_look(stdout, getenv("NO_COLOR"), getenv("TERM")));
+    json_decref(answer);
+    return status;
+}
+
+static int run_config_check(const struct options *options)
+{
+    json_t *answer;
+    int status = (int)check_run(options->file, &answer);
+    const char *text = json_string_value(json_object_get(answer, "text"));
+    if (status != ADMIN_OK)
+        return print_failure(options, answer, status);
+    if (options->json)
+        print_json(options, answer);
+    else
+        puts(text ? text : MESSAGE_TEXT(process_no_memory));
+    json_decref(answer);
+    return status;
+}
+
 static int run_top(struct options *options)
 {
     json_t *failure = NULL;
@@ -622,7 +702,8 @@ static int run_request(const struct options *options)
         print_answer(options, answer);
     if (options->wait) {
         fflush(stdout);
-        status = (int)waiting_run(options->socket, answer, options->json ? NULL : stdout, &failure);
+        status = (int)waiting_run(options->socket, answer, options->wait_ns,
+                                  options->json ? NULL : stdout, &failure);
         if (status != ADMIN_OK) {
             json_decref(answer);
             return print_failure(options, failure, status);
@@ -647,6 +728,10 @@ int main(int argc, char **argv)
                                                    getenv("XDG_RUNTIME_DIR"), path, sizeof path);
     if (status < 0 && (is_command(options.command, OVERVIEW) || options.columns.count))
         status = run_overview(&options);
+    else if (status < 0 && is_command(options.command, GET_ALL))
+        status = run_get_all(&options);
+    else if (status < 0 && is_command(options.command, CONFIG_CHECK))
+        status = run_config_check(&options);
     else if (status < 0 && is_command(options.command, "top"))
         status = run_top(&options);
     else if (status < 0 && is_command(options.command, "events"))

@@ -267,3 +267,13 @@ void view_config(const struct supervisor *supervisor, struct config_view *view)
     view->changed_clients = supervisor->reloaded.clients;
     view->changed_settings = supervisor->reloaded.settings;
 }
+
+const struct config *view_configuration(const struct supervisor *supervisor)
+{
+    return supervisor->server.config;
+}
+
+const struct total_overrides *view_overrides(const struct supervisor *supervisor)
+{
+    return &supervisor->server.total_overrides;
+}

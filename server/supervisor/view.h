@@ -19,7 +19,9 @@
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/config/schedule.h"
 
+struct config;
 struct supervisor;
+struct total_overrides;
 
 struct standby_view {
     enum schedule_standby kind; /* of the process, or of the next one */
@@ -127,6 +129,11 @@ struct config_view {
 
 /* Fills *view with the configuration in force. */
 void view_config(const struct supervisor *supervisor, struct config_view *view);
+
+/* The file in force, or NULL; and the totals that administrators have set. Valid until control
+ * returns to the loop. */
+const struct config *view_configuration(const struct supervisor *supervisor);
+const struct total_overrides *view_overrides(const struct supervisor *supervisor);
 
 /*
  * Asks the worker what a client has used. Returns 0: done is then called exactly once, from the

@@ -121,6 +121,19 @@ class Drain(unittest.TestCase):
         self.assertEqual(waits.returncode, 1, said)
         self.assertIn("GPU 0 takes new clients again", said)
 
+    def test_waiting_ends_when_its_time_is_over(self):
+        server = self.served()
+        client, _ = self.client(server.client)
+        refused = self.ctl(server, "drain", "--timeout", "100ms", status=1)
+        self.assertEqual(refused["error"], "not_ready")
+        self.assertIn("clients are still attached after 100ms", refused["text"])
+        self.assertIn("GPU 0, clients: 1: ", refused["text"])
+        self.assertEqual(self.drained(server), [True])
+        client.close()
+        self.assertEqual(self.ctl(server, "drain", "--wait", "--timeout=5min")["gpus"][0]["clients"], 0)
+        for words in (("drain", "--timeout", "0"), ("drain", "--timeout", "soon"), ("resume", "--timeout", "1s")):
+            self.assertEqual(server.ctl(*words).returncode, 2, words)
+
     def test_a_worker_that_is_replaced(self):
         server = self.served()
         client, _ = self.client(server.client)

@@ -365,6 +365,10 @@ def live_answers():
                     yield f"socket {request['request']}" if answer["ok"] else "socket error", answer
                 for words in (["drain"], ["resume"], ["events"], ["log-level"]):
                     yield words[0], ctl(*words)
+                # What is inside is the file, whose keys are recorded, and rows of get.
+                yield "config show", {**ctl("config", "show"), "configuration": {}}
+                yield "config check", ctl("config", "check", config)
+                yield "get all", {**ctl("get", "all"), "gpus": [], "clients": [], "totals": []}
                 # The answers inside are those of status and clients, which are recorded above.
                 for words in ((), ("top", "-d", "0.1")):
                     yield "overview", {**ctl(*words), "status": {}, "clients": {}}

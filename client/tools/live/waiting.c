@@ -3,14 +3,18 @@
 #include "client/tools/live/waiting.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
 #include "client/tools/live/overview.h"
 #include "client/tools/live/row.h"
+#include "common/clock.h"
 #include "common/messages.h"
+#include "common/units.h"
+#include "common/util.h"
 
-#define BETWEEN_NS 500000000L
+#define BETWEEN_NS UINT64_C(500000000)
 
 enum { LINE = 600 };
 
@@ -66,11 +70,23 @@ static long count_clients(const struct overview *overview, json_t *answer, json_
     return (long)all;
 }
 
-enum admin_outcome waiting_run(const char *socket, json_t *answer, FILE *progress, json_t **failure)
+/* The last look comes when the time is over. Returns false if there was no time left. */
+static bool sleep_until(uint64_t end)
 {
-    const struct timespec between = {.tv_nsec = BETWEEN_NS};
+    const uint64_t now = clock_now();
+    if (now >= end)
+        return false;
+    const uint64_t left = min(end - now, BETWEEN_NS);
+    nanosleep(&(struct timespec){.tv_nsec = (long)left}, NULL);
+    return true;
+}
+
+enum admin_outcome waiting_run(const char *socket, json_t *answer, uint64_t limit_ns,
+                               FILE *progress, json_t **failure)
+{
+    const uint64_t end = limit_ns ? clock_now() + limit_ns : UINT64_MAX;
     struct overview overview = {0};
-    char line[LINE], before[LINE] = "";
+    char line[LINE], before[LINE] = "", limit[UNITS_TEXT];
     enum admin_outcome outcome;
     *failure = NULL;
     while ((outcome = overview_take(&overview, socket, failure)) == ADMIN_OK) {
@@ -85,7 +101,12 @@ enum admin_outcome waiting_run(const char *socket, json_t *answer, FILE *progres
             break;
         if (progress)
             report(progress, line, before);
-        nanosleep(&between, NULL);
+        if (sleep_until(end))
+            continue;
+        *failure = admin_client_error("not_ready", MESSAGE_TEXT(ctl_drain_late),
+                                      units_format_duration(limit_ns, limit), line);
+        outcome = ADMIN_FAILED;
+        break;
     }
     overview_free(&overview);
     return outcome;

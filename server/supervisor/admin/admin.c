@@ -19,6 +19,7 @@
 #include "server/supervisor/admin/kill.h"
 #include "server/supervisor/admin/peer.h"
 #include "server/supervisor/admin/reload.h"
+#include "server/supervisor/admin/show/configuration.h"
 #include "server/supervisor/admin/trace.h"
 #include "server/supervisor/loop/peer_uid.h"
 #include "server/supervisor/settings.h"
@@ -62,6 +63,16 @@ static void serve_log_level(struct admin_peer *peer, const struct admin_request 
     admin_peer_answer(peer, admin_answer_log_level());
 }
 
+static void serve_config(struct admin_peer *peer)
+{
+    json_t *answer;
+    struct error why;
+    if (configuration_answer(peer->admin->supervisor, &answer, &why))
+        admin_peer_refuse(peer, why.number, "%s", why.text);
+    else
+        admin_peer_answer(peer, answer);
+}
+
 static void serve_request(struct admin_peer *peer, const struct admin_request *request)
 {
     if (admin_request_kind_changes(request->kind) && !may_change(peer)) {
@@ -101,6 +112,9 @@ static void serve_request(struct admin_peer *peer, const struct admin_request *r
         break;
     case ADMIN_LOG_LEVEL:
         serve_log_level(peer, request);
+        break;
+    case ADMIN_CONFIG:
+        serve_config(peer);
         break;
     case ADMIN_DRAIN:
     case ADMIN_RESUME:

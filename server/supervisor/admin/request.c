@@ -17,7 +17,7 @@ static const char *const kind_names[] = {
     [ADMIN_CLIENTS] = "clients", [ADMIN_KILL] = "kill",           [ADMIN_GET] = "get",
     [ADMIN_SET] = "set",         [ADMIN_RELOAD] = "reload",       [ADMIN_TRACE] = "trace",
     [ADMIN_METRICS] = "metrics", [ADMIN_DRAIN] = "drain",         [ADMIN_RESUME] = "resume",
-    [ADMIN_EVENTS] = "events",   [ADMIN_LOG_LEVEL] = "log-level",
+    [ADMIN_EVENTS] = "events",   [ADMIN_LOG_LEVEL] = "log-level", [ADMIN_CONFIG] = "config",
 };
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
@@ -53,7 +53,7 @@ bool admin_request_kind_changes(enum admin_kind kind)
 {
     return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD || kind == ADMIN_TRACE ||
            kind == ADMIN_DRAIN || kind == ADMIN_RESUME || kind == ADMIN_EVENTS ||
-           kind == ADMIN_LOG_LEVEL;
+           kind == ADMIN_LOG_LEVEL || kind == ADMIN_CONFIG;
 }
 
 /* The parser recurses, so nesting is bounded before it sees the line. */

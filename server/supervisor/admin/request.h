@@ -43,7 +43,8 @@ enum admin_kind {
     ADMIN_DRAIN,
     ADMIN_RESUME,
     ADMIN_EVENTS,
-    ADMIN_LOG_LEVEL
+    ADMIN_LOG_LEVEL,
+    ADMIN_CONFIG
 };
 
 /* The kind of object that a request is about. */

@@ -575,6 +575,7 @@ void config_free(struct config *config)
         free(config->groups[i].ids);
     for (size_t i = 0; i < config->cgroup_count; i++)
         free_patterns(config->cgroups[i].patterns, config->cgroups[i].pattern_count);
+    config_tree_free(&config->tree);
     free(config->users);
     free(config->groups);
     free(config->cgroups);
@@ -604,7 +605,10 @@ uint32_t config_parse(struct config **out, const char *file, const char *text, s
         if (tree.root && !config_tree_is_null(tree.root))
             error = read_file(&reader, tree.root);
     }
-    config_tree_free(&tree);
+    if (config)
+        config->tree = tree;
+    else
+        config_tree_free(&tree);
     if (error)
         config_free(config);
     else

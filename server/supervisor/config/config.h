@@ -21,6 +21,7 @@
 #include "common/limits/limits.h"
 #include "server/supervisor/config/limits.h"
 #include "server/supervisor/config/schedule.h"
+#include "server/supervisor/config/tree.h"
 
 #define CONFIG_PATH         "/etc/gpushare/gpushared.yaml"
 #define CONFIG_PROFILES_MAX 256
@@ -80,6 +81,7 @@ struct config_cgroup {
 
 struct config {
     char *file;               /* its path, for messages */
+    struct config_tree tree;  /* the text as it was read */
     unsigned time_line;       /* the first line that asks for time; 0: none does */
     struct allowance clients; /* limits of every client */
     struct allowance shared;  /* limits of every client, from NVIDIA's block `sharing` */

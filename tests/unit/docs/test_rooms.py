@@ -35,6 +35,7 @@ MAY_INCLUDE = {
     "server/supervisor/session/life": FLOOR_OF_SESSION + (SUPERVISOR + "session", SUPERVISOR + "session/owned"),
     "server/supervisor": FLOOR_OF_SESSION + (SUPERVISOR + "session", SUPERVISOR + "session/owned", SUPERVISOR + "session/life"),
     "server/supervisor/admin": COMMON + ("server/supervisor", SUPERVISOR + "loop", SUPERVISOR + "config", SUPERVISOR + "account"),
+    "server/supervisor/admin/show": COMMON + ("server/supervisor", SUPERVISOR + "config", SUPERVISOR + "account", SUPERVISOR + "admin"),
     "server/worker/calls": COMMON,
     "server/worker/image": COMMON,
     "server/worker/device": COMMON + (WORKER + "calls",),
@@ -73,6 +74,7 @@ MAY_INCLUDE = {
                               "client/tools/metrics"),
     "client/tools/exporter": COMMON + ("client/tools", "client/tools/metrics"),
     "client/tools/live": COMMON + ("client/tools",),
+    "client/tools/configuration": COMMON + ("client/tools",),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
 FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/units.h", "common/util.h")
@@ -83,7 +85,8 @@ SETTINGS, PUBLIC = "server/supervisor/settings.h", "client/gpushare.h"
 # below the parts and include the whole. Nothing else may go round like this.
 ABOVE = {
     "server/supervisor/main.c": (SUPERVISOR + "admin",),
-    "client/tools/gpusharectl.c": ("client/tools/live",),
+    "server/supervisor/admin/admin.c": (SUPERVISOR + "admin/show",),
+    "client/tools/gpusharectl.c": ("client/tools/live", "client/tools/configuration"),
     "server/supervisor/session/session.c": (SUPERVISOR + "session/owned", SUPERVISOR + "session/life"),
     "server/supervisor/session/server.h": (SUPERVISOR + "session/owned",),
     "server/worker/main.c": (WORKER + "code", WORKER + "control"),

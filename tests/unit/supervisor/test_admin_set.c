@@ -531,6 +531,15 @@ static void limits_of_clients_to_come_are_read(void **state)
 #undef SET
 }
 
+static void a_configuration_is_shown_when_all_gpus_are_known(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    refused_with("{\"request\":\"config\",\"gpu\":0}", "invalid_value", "no member \"gpu\"");
+    refused_with("{\"request\":\"config\"}", "device_not_ready", "limits of device 1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -547,6 +556,7 @@ int main(void)
         CASE(totals_that_cannot_be_set_are_refused_in_words),
         CASE(impossible_changes_are_refused_in_words),
         CASE(limits_of_clients_to_come_are_read),
+        CASE(a_configuration_is_shown_when_all_gpus_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
