@@ -29,6 +29,7 @@
 #include "common/messages_client.h"
 #include "common/messages_code.h"
 #include "common/messages_config.h"
+#include "common/messages_mps.h"
 #include "common/messages_recovery.h"
 #include "common/messages_server.h"
 #include "common/messages_start.h"
@@ -42,6 +43,7 @@
     MESSAGES_CLIENT(X) \
     MESSAGES_CODE(X) \
     MESSAGES_CONFIG(X) \
+    MESSAGES_MPS(X) \
     MESSAGES_RECOVERY(X) \
     MESSAGES_SERVER(X) \
     MESSAGES_START(X) \

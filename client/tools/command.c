@@ -126,6 +126,18 @@ static const struct {
      "               server ends: error, warning, notice, info or debug (for the same users as "
      "set)\n",
      "", "error warning notice info debug"},
+    {"mps",
+     "  mps [COMMAND ...]\n"
+     "               carry out a command of nvidia-cuda-mps-control, such as ps, or those on\n"
+     "               standard input, a line each; mps help shows them\n",
+     "",
+     "get_server_list get_server_status start_server shutdown_server get_client_list "
+     "get_device_client_list ps terminate_client set_default_active_thread_percentage "
+     "get_default_active_thread_percentage set_active_thread_percentage "
+     "get_active_thread_percentage set_default_device_pinned_mem_limit "
+     "get_default_device_pinned_mem_limit set_device_pinned_mem_limit "
+     "get_device_pinned_mem_limit set_default_client_priority get_default_client_priority lspart "
+     "sm_partition quit help"},
     {"completion",
      "  completion bash\n"
      "               print a script with which bash completes commands and options\n",

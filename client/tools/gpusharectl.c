@@ -26,6 +26,7 @@
 #include "client/tools/live/top.h"
 #include "client/tools/live/waiting.h"
 #include "client/tools/metrics/metrics.h"
+#include "client/tools/mps/mps.h"
 #include "client/tools/sample.h"
 #include "client/tools/show.h"
 #include "client/tools/table.h"
@@ -61,6 +62,8 @@ struct options {
     bool wait;                /* drain: until the GPUs are idle */
     uint64_t wait_ns;         /* drain: for at most so long; 0: for any time */
     const char *file;         /* config check: the file, or NULL */
+    int mps_count;            /* mps: words of its command */
+    char **mps_words;
     bool follow; /* events: and those to come */
     struct top_options top;
     const char *given[GIVEN_MAX]; /* options that not every command has */
@@ -199,6 +202,8 @@ static int check_help(int count, char **words)
         command_explain(stdout, words[0]);
     else
         return refuse_command(words[0]);
+    if (count && is_command(words[0], "mps"))
+        mps_explain(stdout);
     return ADMIN_OK;
 }
 
@@ -410,9 +415,23 @@ static int take_option(struct options *options, int option)
     }
 }
 
+/* Takes the words behind "mps" out of the command line. */
+static int take_mps(struct options *options, int argc, char **argv)
+{
+    const int at = mps_find(argc, argv);
+    if (at == argc)
+        return argc;
+    options->mps_count = argc - at - 1;
+    options->mps_words = argv + at + 1;
+    const char *first = options->mps_count ? options->mps_words[0] : "";
+    /* That word is an option of gpusharectl, and no command of MPS. */
+    return is_command(first, "--help") || is_command(first, "-h") ? at + 2 : at + 1;
+}
+
 /* Reads the command line. Returns an exit status, or -1 to go on. */
 static int read_options(struct options *options, int argc, char **argv)
 {
+    argc = take_mps(options, argc, argv);
     struct error why;
     bool help = false;
     int option;
@@ -653,6 +672,13 @@ static int run_config_check(const struct options *options)
     return status;
 }
 
+static int run_mps(const struct options *options)
+{
+    if (options->json)
+        return report_usage(MESSAGE_TEXT(mps_json));
+    return (int)mps_run(options->socket, options->mps_count, options->mps_words);
+}
+
 static int run_top(struct options *options)
 {
     json_t *failure = NULL;
@@ -732,6 +758,8 @@ int main(int argc, char **argv)
         status = run_get_all(&options);
     else if (status < 0 && is_command(options.command, CONFIG_CHECK))
         status = run_config_check(&options);
+    else if (status < 0 && is_command(options.command, "mps"))
+        status = run_mps(&options);
     else if (status < 0 && is_command(options.command, "top"))
         status = run_top(&options);
     else if (status < 0 && is_command(options.command, "events"))

@@ -74,6 +74,7 @@ MAY_INCLUDE = {
                               "client/tools/metrics"),
     "client/tools/exporter": COMMON + ("client/tools", "client/tools/metrics"),
     "client/tools/live": COMMON + ("client/tools",),
+    "client/tools/mps": COMMON + ("client/tools",),
     "client/tools/configuration": COMMON + ("client/tools",),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
@@ -86,7 +87,7 @@ SETTINGS, PUBLIC = "server/supervisor/settings.h", "client/gpushare.h"
 ABOVE = {
     "server/supervisor/main.c": (SUPERVISOR + "admin",),
     "server/supervisor/admin/admin.c": (SUPERVISOR + "admin/show",),
-    "client/tools/gpusharectl.c": ("client/tools/live", "client/tools/configuration"),
+    "client/tools/gpusharectl.c": ("client/tools/live", "client/tools/mps", "client/tools/configuration"),
     "server/supervisor/session/session.c": (SUPERVISOR + "session/owned", SUPERVISOR + "session/life"),
     "server/supervisor/session/server.h": (SUPERVISOR + "session/owned",),
     "server/worker/main.c": (WORKER + "code", WORKER + "control"),
