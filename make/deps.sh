@@ -27,9 +27,9 @@ for set_name in "$@"; do
     case $set_name in
     # g++ compiles the test corpus as host code, spin checks the models, systemd
     # brings systemd-analyze for the unit files' test and procps the kill that they name,
-    # an example writes PNG. libc6-dev is named because gcc only recommends it.
+    # an example writes PNG, mandoc reads the manual pages. libc6-dev is named because gcc only recommends it.
     build)
-        wanted="$wanted binutils gcc g++ libc6-dev make pkg-config procps python3 spin systemd
+        wanted="$wanted binutils gcc g++ libc6-dev make mandoc pkg-config procps python3 spin systemd
             libcmocka-dev libjansson-dev libmicrohttpd-dev libuv1-dev libyaml-dev liblz4-dev libzstd-dev libpng-dev zlib1g-dev" ;;
     # libclang-rt carries clang's sanitizer runtimes, which clang only recommends.
     clang) wanted="$wanted clang libclang-rt-dev" ;;
@@ -42,7 +42,7 @@ done
 if ! command -v dpkg-query >/dev/null; then
     # Not Debian: package names mean nothing here, so look for what they bring.
     absent=
-    for tool in gcc g++ objcopy pkg-config python3 spin; do
+    for tool in gcc g++ mandoc objcopy pkg-config python3 spin; do
         command -v $tool >/dev/null || absent="$absent $tool"
     done
     for module in libuv jansson yaml-0.1 libzstd liblz4 libmicrohttpd cmocka libpng zlib; do

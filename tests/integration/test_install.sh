@@ -92,7 +92,8 @@ for file in lib/gpushare/softgpu/libcuda.so.1 lib/gpushare/libcuda.so.1 lib/gpus
     lib/systemd/system/gpushare-devices.service lib/systemd/system/gpushare-exporter.service share/doc/gpushare/gpushare-exporter.env \
     share/doc/gpushare/monitoring/alerts.yaml share/doc/gpushare/gpushared.env \
     lib/sysusers.d/gpushare.conf lib/libgpushare-client.a lib/libgpushare-client.so \
-    share/doc/gpushare/gpushared.yaml share/doc/gpushare/gpushared-config.schema.json; do
+    share/man/man1/gpushare.1 share/man/man3/gpushare.3 share/man/man3/gpushare_copy_async.3 share/man/man5/gpushared.yaml.5 \
+    share/man/man7/gpushare.7 share/man/man8/gpushared.8 share/doc/gpushare/gpushared.yaml share/doc/gpushare/gpushared-config.schema.json; do
     [ -s "root/usr/$file" ] || fail "no file $file"
 done
 # Each page leads to files that are installed too.

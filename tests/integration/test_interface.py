@@ -102,6 +102,10 @@ def flags():
         commands = re.search(r"^commands:\n(.*?)\n\n", helps[program], re.M | re.S)
         for command in re.findall(r"^  ([a-z-]+) ", commands.group(1) if commands else "", re.M):
             found[f"{program} {command}"] = "command"
+    for program, options in named.items():
+        for option in options:  # a text that mentions another program's option, and no program that has it
+            if not any(f"{other} {option}" in found for other in named):
+                found[f"{program} {option}"] = "write a sample of its argument here"
     return found
 
 
