@@ -170,6 +170,12 @@ protocol-reference: ## write docs/protocol.md, and what the JSON Schemas have of
 cuda-api: ## write docs/cuda-api.md from the tables of CUDA's functions in client/cuda
 	$(PYTHON) client/cuda/generate_reference.py docs/cuda-api.md
 
+# docs/messages.md is made from the table of messages and the symptoms of docs/troubleshooting.md. tests/unit/docs fails if they
+# differ.
+.PHONY: messages
+messages: ## write docs/messages.md from common/messages*.h and docs/troubleshooting.md
+	$(PYTHON) common/generate_messages.py docs/messages.md
+
 .PHONY: demo
 demo: all ## six processes share one GPU at once; works without a GPU too
 	@$(PYTHON) examples/demo.py --build $(BUILD)

@@ -73,5 +73,5 @@ check-programs: $(if $(SAN),,prometheus-as-root)
 
 # tests/interface/ records what users have; tests/integration/test_interface.py compares the build with it.
 .PHONY: interface
-interface: all $(BUILD)/tests/programs/pictures/work ## record what users have: names, numbers, options, keys (tests/interface/)
+interface: all messages $(BUILD)/tests/programs/pictures/work ## record what users have: names, numbers, options, keys (tests/interface/)
 	BUILD=$(abspath $(BUILD)) tests/integration/test_interface.py --record $(SUBJECTS)
