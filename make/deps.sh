@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 #
-# usage: make/deps.sh --install|--announce SET...     (SET: build, lint, clang)
+# usage: make/deps.sh --install|--announce SET...     (SET: build, lint, clang, site)
 #
 # Looks up which packages of the named sets are missing on this Debian system.
 # None missing: prints nothing, exits 0. --install as root installs them; in any
@@ -14,7 +14,7 @@
 set -eu
 
 usage() {
-    echo "usage: make/deps.sh --install|--announce build|lint|clang..." >&2
+    echo "usage: make/deps.sh --install|--announce build|lint|clang|site..." >&2
     exit 2
 }
 
@@ -33,6 +33,8 @@ for set_name in "$@"; do
             libcmocka-dev libjansson-dev libmicrohttpd-dev libuv1-dev libyaml-dev liblz4-dev libzstd-dev libpng-dev zlib1g-dev" ;;
     # libclang-rt carries clang's sanitizer runtimes, which clang only recommends.
     clang) wanted="$wanted clang libclang-rt-dev" ;;
+    # The documentation as a site. The theme brings the search, and fetches nothing from elsewhere.
+    site) wanted="$wanted mandoc mkdocs mkdocs-material python3" ;;
     # The cross compiler shows that everything compiles for aarch64; it links nothing.
     lint) wanted="$wanted clang clang-format clang-tidy cppcheck shellcheck gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
     *) usage ;;
