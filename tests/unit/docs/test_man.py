@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 from private_server import ENV  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAMS = {"gpushared": "gpushared.8", "gpusharectl": "gpusharectl.1", "gpushare": "gpushare.1", "gpushare-exporter": "gpushare-exporter.8",
-            "softgpu": "softgpu.1"}
+            "gpushare-worker": "gpushare-worker.8", "softgpu": "softgpu.1"}
 # Variables by which programs of gpushare speak with each other. Nobody else sets them.
 INTERNAL = {"GPUSHARE_AUDIT_DRIVER"}
 CLIENTS = ("gpushare", "libgpushare-client", "gpushared", "gpusharectl")
@@ -95,7 +95,7 @@ class Programs(unittest.TestCase):
             told = {"-" + name for name in re.findall(r"\bFl (-?\w[\w-]*)", PAGES[page])}
             if program == "gpushare":
                 told = {"-" + name for name in re.findall(r"\bFl (-?\w[\w-]*)", section(PAGES[page], "OPTIONS"))}
-            others = {"--save", "--driver", "--admin-uid", "--user"} - options  # of other programs, which the page names
+            others = {"--save", "--driver", "--admin-uid", "--worker"} - options  # of other programs, which the page names
             self.assertEqual(sorted(options - told), [], f"{page} lacks options")
             self.assertEqual(sorted(told - options - others), [], f"{page} has options that {program} does not have")
 
