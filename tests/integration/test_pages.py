@@ -134,17 +134,6 @@ class Readme(Case):
         by_uuid = json.loads(self.info(server, GPUSHARE_PINNED_DEVICE_MEM_LIMIT=one["device"]["uuid"] + "=256M").stdout)
         self.assertIsNone(by_uuid["limits"]["memory"]["limit"]["asked_bytes"], "the limit is for the other device")
 
-    def test_links_lead_somewhere(self):
-        def anchors(text):
-            return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.*)", text, re.M)}
-
-        for page in ["README.md"] + ["docs/" + name for name in os.listdir(os.path.join(ROOT, "docs")) if name.endswith(".md")]:
-            for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", read(page)):
-                target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
-                self.assertTrue(os.path.exists(os.path.join(ROOT, target)), f"{page}: {path}")
-                if anchor:
-                    self.assertIn(anchor, anchors(read(target)), f"{page}: {path}#{anchor}")
-
     def test_pinned_memory_is_a_quarter_of_a_quarter(self):
         self.assertTrue("a quarter of RAM in total, a quarter of that per client" in self.PAGE)
         server = self.served()
