@@ -9,6 +9,8 @@ LIBEXECDIR ?= $(PREFIX)/libexec
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
+CMAKEDIR ?= $(LIBDIR)/cmake/gpushare-client
+MANDIR ?= $(PREFIX)/share/man
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 # The unit path of systemd.unit(5), as far as an installation may write there.
@@ -36,17 +38,24 @@ DOC_FILES := docs/gpushared.yaml schemas/gpushared-config.schema.json systemd/gp
 DOC_PICTURES := $(wildcard docs/pictures/*.svg)
 MONITORING_FILES := $(wildcard docs/monitoring/*)
 SCHEMA_FILES := $(wildcard schemas/*.schema.json)
+# docs/man/NAME.SECTION, each into the folder of its section.
+MAN_PAGES := $(notdir $(wildcard docs/man/*.[1-8]))
+MAN_FILES := $(foreach page,$(MAN_PAGES),$(MANDIR)/man$(lastword $(subst ., ,$(page)))/$(page))
+CMAKE_FILES := gpushare-client-config.cmake gpushare-client-config-version.cmake
+# From one folder to another, by their names alone: neither need exist yet.
+from_to = $(shell realpath --canonicalize-missing --no-symlinks --relative-to=$(1) $(2))
 UNITS := gpushare-exporter.service gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service
 INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(BINDIR)/softgpu $(BINDIR)/gpushare-exporter $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
-    $(INCLUDEDIR)/gpushare.h $(INCLUDEDIR)/gpushare_error.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
+    $(INCLUDEDIR)/gpushare.h $(INCLUDEDIR)/gpushare_error.h $(PKGCONFIGDIR)/gpushare-client.pc $(CMAKE_FILES:%=$(CMAKEDIR)/%) $(MAN_FILES) $(SOFTGPUDIR)/libcuda.so.1 \
     $(CUDA_LIBRARIES:%=$(CUDADIR)/%) \
     $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf $(COMPLETIONDIR)/gpusharectl \
     $(EXAMPLE_FILES:%=$(DOCDIR)/examples/%) \
     $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES)) $(DOC_PAGES)) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(MONITORING_FILES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
 
-.PHONY: install uninstall
-install: all ## install below PREFIX (default /usr/local); DESTDIR is put before every path
+.PHONY: install install-built uninstall
+# Packages are built with a compiler's flags of their own, and then installed without a look at whether flags have changed.
+install-built: $(if $(filter install-built,$(GOALS)),,all) ## install what is built already, as it is
 	$(INSTALL) -d $(sort $(addprefix $(DESTDIR),$(dir $(INSTALLED))))
 	$(INSTALL) -m 0755 $(BUILD)/bin/gpushared $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(BUILD)/bin/softgpu $(BUILD)/bin/gpushare-exporter $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 0755 $(BUILD)/libexec/gpushare-worker $(DESTDIR)$(LIBEXECDIR)/
@@ -59,6 +68,7 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	$(INSTALL) -m 0644 $(BUILD)/lib/softgpu/libcuda.so.1 $(DESTDIR)$(SOFTGPUDIR)/
 	$(INSTALL) -m 0644 $(CUDA_LIBRARIES:%=$(BUILD)/lib/gpushare/%) $(DESTDIR)$(CUDADIR)/
 	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
+	for page in $(MAN_PAGES); do $(INSTALL) -m 0644 docs/man/$$page $(DESTDIR)$(MANDIR)/man$${page##*.}/ || exit 1; done
 	$(BUILD)/bin/gpusharectl completion bash >$(DESTDIR)$(COMPLETIONDIR)/gpusharectl
 	chmod 0644 $(DESTDIR)$(COMPLETIONDIR)/gpusharectl
 	$(INSTALL) -m 0644 $(DOC_FILES) $(DESTDIR)$(DOCDIR)/
@@ -79,6 +89,12 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	    -e 's|@VERSION@|$(VERSION)|g' client/gpushare-client.pc.in >$(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc
 	chmod 0644 $(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc
+	for file in $(CMAKE_FILES); do \
+	    sed -e 's|@LIB_FROM_CMAKE@|$(call from_to,$(CMAKEDIR),$(LIBDIR))|g' -e 's|@VERSION@|$(VERSION)|g' \
+	        -e 's|@INCLUDE_FROM_CMAKE@|$(call from_to,$(CMAKEDIR),$(INCLUDEDIR))|g' client/$$file.in >$(DESTDIR)$(CMAKEDIR)/$$file && \
+	    chmod 0644 $(DESTDIR)$(CMAKEDIR)/$$file || exit 1; done
+
+install: install-built ## install below PREFIX (default /usr/local); DESTDIR is put before every path
 	@echo "Installed below $(DESTDIR)$(PREFIX). For programs to find the library: ldconfig (where $(LIBDIR) is"
 	@echo "none of its folders, LD_LIBRARY_PATH=$(LIBDIR))."
 	$(if $(filter $(SYSTEMD_DIRS),$(UNITDIR)),,@echo "systemd does not read $(UNITDIR): for a service, install with UNITDIR=/etc/systemd/system.")
@@ -87,8 +103,8 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 
 # Folders that only gpushare uses, and below a prefix that is not the system's all that are empty then.
 INSTALLED_DIRS := $(patsubst %/,%,$(sort $(dir $(INSTALLED)) $(DOCDIR)/ $(PREFIX)/lib/gpushare/))
-EMPTY_DIRS := $(if $(filter /usr /usr/local,$(PREFIX)),$(filter %/gpushare $(SOFTGPUDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)), \
-    $(filter $(PREFIX)/% %/gpushare $(SOFTGPUDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)) $(addprefix $(PREFIX)/,lib/systemd share/bash-completion share/doc share) $(PREFIX))
+EMPTY_DIRS := $(if $(filter /usr /usr/local,$(PREFIX)),$(filter %/gpushare $(SOFTGPUDIR) $(CMAKEDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)), \
+    $(filter $(PREFIX)/% %/gpushare $(SOFTGPUDIR) $(CMAKEDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)) $(addprefix $(PREFIX)/,lib/systemd lib/cmake share/bash-completion share/doc share/man share) $(PREFIX))
 uninstall: ## remove what install put there (same PREFIX and DESTDIR); configuration and users stay
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	for folder in $$(printf '%s\n' $(addprefix $(DESTDIR),$(EMPTY_DIRS)) | sort -r); do \
