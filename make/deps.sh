@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 #
-# usage: make/deps.sh --install|--announce SET...     (SET: build, lint, clang, site)
+# usage: make/deps.sh --install|--announce SET...     (SET: programs, build, lint, clang, packages, deb, site)
 #
 # Looks up which packages of the named sets are missing on this Debian system.
 # None missing: prints nothing, exits 0. --install as root installs them; in any
@@ -14,7 +14,7 @@
 set -eu
 
 usage() {
-    echo "usage: make/deps.sh --install|--announce build|lint|clang|site..." >&2
+    echo "usage: make/deps.sh --install|--announce programs|build|lint|clang|packages|deb|site..." >&2
     exit 2
 }
 
@@ -25,12 +25,21 @@ case $mode in --install | --announce) shift ;; *) usage ;; esac
 wanted=
 for set_name in "$@"; do
     case $set_name in
-    # g++ compiles the test corpus as host code, spin checks the models, systemd
-    # brings systemd-analyze for the unit files' test and procps the kill that they name,
-    # an example writes PNG, mandoc reads the manual pages. libc6-dev is named because gcc only recommends it.
-    build)
-        wanted="$wanted binutils gcc g++ libc6-dev make mandoc pkg-config procps python3 spin systemd
-            libcmocka-dev libjansson-dev libmicrohttpd-dev libuv1-dev libyaml-dev liblz4-dev libzstd-dev libpng-dev zlib1g-dev" ;;
+    # All that is installed; debian/control names the same. An example writes PNG. libc6-dev is named because gcc only
+    # recommends it.
+    programs | build)
+        wanted="$wanted binutils gcc libc6-dev make pkg-config python3
+            libjansson-dev libmicrohttpd-dev libuv1-dev libyaml-dev liblz4-dev libzstd-dev libpng-dev" ;;
+    esac
+    case $set_name in
+    programs) ;;
+    # The tests besides: g++ compiles the test corpus as host code, spin checks the models, systemd
+    # brings systemd-analyze for the unit files' test and procps the kill that they name, mandoc reads the manual pages.
+    build) wanted="$wanted g++ mandoc procps spin systemd libcmocka-dev zlib1g-dev" ;;
+    # Tests of what is installed, skipped without them: packages, and a project of CMake's.
+    packages) wanted="$wanted cmake debhelper dpkg-dev" ;;
+    # lintian looks at the packages of a release.
+    deb) wanted="$wanted build-essential debhelper dpkg-dev lintian" ;;
     # libclang-rt carries clang's sanitizer runtimes, which clang only recommends.
     clang) wanted="$wanted clang libclang-rt-dev" ;;
     # The documentation as a site. The theme brings the search, and fetches nothing from elsewhere.

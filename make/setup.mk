@@ -7,7 +7,8 @@
 # they run as root. A plain `make` never changes the system; it prints the line that does.
 
 SETUP_GOALS   := check check-unit mutants demo bench asan tsan lint gpu-bundle
-NO_BUILD_GOALS := help clean deps deps-lint uninstall protocol-reference cuda-api messages site measure prometheus
+NO_BUILD_GOALS := help clean deps deps-lint deps-packages deps-deb uninstall protocol-reference cuda-api messages site measure prometheus \
+                  dist deb
 GOALS := $(or $(MAKECMDGOALS),all)
 
 # make makes included makefiles even under -n and -q, which must not change anything.

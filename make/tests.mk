@@ -11,7 +11,7 @@ TEST_SCRIPTS := $(sort $(shell find tests/unit tests/integration tests/abuse tes
 ifneq ($(SAN),)
 # The scheduler has no thread (tests/unit/docs/test_rooms.py checks that), so ThreadSanitizer has nothing to find.
 UNIT_C := $(if $(findstring thread,$(SAN)),$(filter-out tests/unit/scheduler/%,$(UNIT_C)),$(UNIT_C))
-TEST_SCRIPTS := $(filter-out tests/model/% %/test_systemd_units.sh %/test_deps.sh tests/corpus/test_ptx.sh tests/integration/test_interface.py,$(TEST_SCRIPTS))
+TEST_SCRIPTS := $(filter-out tests/model/% %/test_systemd_units.sh %/test_packages.py %/test_cmake.sh %/test_packaging.py %/test_deps.sh tests/corpus/test_ptx.sh tests/integration/test_interface.py,$(TEST_SCRIPTS))
 endif
 UNIT_BIN := $(patsubst %.c,$(BUILD)/%,$(UNIT_C))
 LIVE_BIN := $(patsubst %.c,$(BUILD)/%,$(LIVE_C))

@@ -52,7 +52,7 @@ run 0 "" --install build lint
 
 run 1000 "spin libuv1-dev" --install build
 [ $status = 1 ] && [ -z "$log" ] || fail "not root: status $status, apt-get '$log'"
-line="apt-get update && apt-get install -y --no-install-recommends spin libuv1-dev"
+line="apt-get update && apt-get install -y --no-install-recommends libuv1-dev spin"
 [ "$(grep -cxF "$line" <<<"$output")" = 1 ] || fail "not root: no line to run in '$output'"
 
 run 0 "spin" --announce build
