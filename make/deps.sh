@@ -38,8 +38,8 @@ for set_name in "$@"; do
     build) wanted="$wanted g++ mandoc procps spin systemd libcmocka-dev zlib1g-dev" ;;
     # Tests of what is installed, skipped without them: packages, and a project of CMake's.
     packages) wanted="$wanted cmake debhelper dpkg-dev" ;;
-    # lintian looks at the packages of a release.
-    deb) wanted="$wanted build-essential debhelper dpkg-dev lintian" ;;
+    # Packages of a release are looked at by lintian, and tried in a system that debootstrap makes.
+    deb) wanted="$wanted build-essential debhelper debootstrap dpkg-dev lintian" ;;
     # libclang-rt carries clang's sanitizer runtimes, which clang only recommends.
     clang) wanted="$wanted clang libclang-rt-dev" ;;
     # The documentation as a site. The theme brings the search, and fetches nothing from elsewhere.

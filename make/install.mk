@@ -37,6 +37,7 @@ DOC_LINKS := -e 's|](\.\./examples/|](examples/|g' -e 's|\[\([^]]*\)\](\.\./test
 DOC_FILES := docs/gpushared.yaml schemas/gpushared-config.schema.json systemd/gpushared.env systemd/gpushare-exporter.env
 DOC_PICTURES := $(wildcard docs/pictures/*.svg)
 MONITORING_FILES := $(wildcard docs/monitoring/*)
+CONTAINER_FILES := $(wildcard docs/containers/*)
 SCHEMA_FILES := $(wildcard schemas/*.schema.json)
 # docs/man/NAME.SECTION, each into the folder of its section.
 MAN_PAGES := $(notdir $(wildcard docs/man/*.[1-8]))
@@ -51,7 +52,8 @@ INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(BIND
     $(CUDA_LIBRARIES:%=$(CUDADIR)/%) \
     $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf $(COMPLETIONDIR)/gpusharectl \
     $(EXAMPLE_FILES:%=$(DOCDIR)/examples/%) \
-    $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES)) $(DOC_PAGES)) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(MONITORING_FILES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
+    $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES)) $(DOC_PAGES)) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(MONITORING_FILES:docs/%=$(DOCDIR)/%) \
+    $(CONTAINER_FILES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
 
 .PHONY: install install-built uninstall
 # Packages are built with a compiler's flags of their own, and then installed without a look at whether flags have changed.
@@ -76,6 +78,7 @@ install-built: $(if $(filter install-built,$(GOALS)),,all) ## install what is bu
 	    sed $(DOC_LINKS) docs/$$page >$(DESTDIR)$(DOCDIR)/$$page && chmod 0644 $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
 	$(INSTALL) -m 0644 $(DOC_PICTURES) $(DESTDIR)$(DOCDIR)/pictures/
 	$(INSTALL) -m 0644 $(MONITORING_FILES) $(DESTDIR)$(DOCDIR)/monitoring/
+	$(INSTALL) -m 0644 $(CONTAINER_FILES) $(DESTDIR)$(DOCDIR)/containers/
 	$(INSTALL) -m 0644 $(SCHEMA_FILES) $(DESTDIR)$(DOCDIR)/schemas/
 	for example in $(EXAMPLES_INSTALLED); do \
 	    sed -e 's|"examples/example.h"|"example.h"|' -e 's|"examples/kernels/|"|' examples/$$example.c \

@@ -8,7 +8,7 @@
 
 SETUP_GOALS   := check check-unit mutants demo bench asan tsan lint gpu-bundle
 NO_BUILD_GOALS := help clean deps deps-lint deps-packages deps-deb uninstall protocol-reference cuda-api messages site measure prometheus \
-                  dist deb
+                  dist deb deb-test
 GOALS := $(or $(MAKECMDGOALS),all)
 
 # make makes included makefiles even under -n and -q, which must not change anything.
