@@ -44,6 +44,12 @@
       "and there is no room for one") \
     X(runtime_absent, NOT_SUPPORTED, \
       "gpushare's CUDA runtime does not carry %s; each call of it returns cudaErrorNotSupported") \
+    X(runtime_managed_unmade, SUCCESS, \
+      "the program can't reach its managed variables, since its kernels could not be loaded (%s)") \
+    X(runtime_managed_unreachable, SUCCESS, \
+      "the program can't reach its managed variable %s, since the driver has none of this name in " \
+      "memory of both sides; build the program with PTX for this device " \
+      "(-gencode arch=compute_75,code=compute_75)") \
     X(copy_no_peer_buffer, SUCCESS, \
       "a copy between connections needs a host buffer") \
     X(warning_time, SUCCESS, \

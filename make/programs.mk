@@ -72,7 +72,7 @@ ALL += $(CUDART_RELEASES:%=$(BUILD)/lib/gpushare/libcudart.so.%)
 # ---- the drop-in driver
 # libcuda.so.1 for a client's process: the driver API over the client library's engine. It has a thread that
 # calls the program's functions, so its code stays mapped.
-DROPIN_SRC := $(wildcard client/cuda/driver/*.c client/cuda/driver/base/*.c client/cuda/driver/print/*.c) $(FRONT_SRC)
+DROPIN_SRC := $(wildcard client/cuda/driver/*.c client/cuda/driver/base/*.c client/cuda/driver/print/*.c client/cuda/driver/managed/*.c) $(FRONT_SRC)
 
 $(BUILD)/generated/libcuda.map $(BUILD)/generated/cuda_absent.c: $(EXPORTS_SCRIPTS) $(DRIVER_TABLES)
 	@mkdir -p $(@D)

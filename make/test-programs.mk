@@ -83,7 +83,7 @@ $(BUILD)/obj/tests/programs/cudart/$1_$2.o: tests/programs/cudart/$1.c
 	$$(CC) $$(CPPFLAGS_ALL) $$(CFLAGS_ALL) -DRELEASE=$2 -MMD -MP -c $$< -o $$@
 endef
 $(foreach r,$(CUDART_RELEASES),$(foreach f,program queries rest,$(eval $(call cudart_release_object,$f,$r))))
-$(CUDART_PROGRAMS): $(BUILD)/tests/programs/cudart/program_%: $(BUILD)/obj/tests/programs/cudart/program_%.o $(BUILD)/obj/tests/programs/cudart/queries_%.o $(BUILD)/obj/tests/programs/cudart/rest_%.o $(call obj,tests/programs/cudart/per_thread.c tests/programs/cudart/blocks.c tests/programs/cudart/libraries.c) $(BUILD)/lib/gpushare/libcudart.so.%
+$(CUDART_PROGRAMS): $(BUILD)/tests/programs/cudart/program_%: $(BUILD)/obj/tests/programs/cudart/program_%.o $(BUILD)/obj/tests/programs/cudart/queries_%.o $(BUILD)/obj/tests/programs/cudart/rest_%.o $(call obj,tests/programs/cudart/per_thread.c tests/programs/cudart/blocks.c tests/programs/cudart/libraries.c tests/programs/cudart/managed.c) $(BUILD)/lib/gpushare/libcudart.so.%
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -L$(BUILD)/lib/gpushare -l:libcudart.so.$* -ldl
 CHECK_DEPS += $(CUDART_PROGRAMS)

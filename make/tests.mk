@@ -42,6 +42,7 @@ $(BUILD)/tests/unit/scheduler/%: $(BUILD)/obj/tests/unit/scheduler/%.o $(BUILD)/
 $(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libsupport.a $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
+$(BUILD)/tests/unit/client/test_managed: $(call obj,client/cuda/driver/managed/managed_code.c)
 $(BUILD)/tests/unit/client/test_print: $(call obj,client/cuda/driver/print/print_ring.c client/cuda/driver/print/print_format.c)
 $(BUILD)/tests/unit/client/test_registry: $(call obj,client/cuda/runtime/registry.c client/cuda/runtime/base/runtime_driver.c)
 # -MMD does not see the files that .incbin includes.

@@ -146,6 +146,7 @@ static void delete_module(gpushare_module *module)
         free(f);
     }
     pthread_mutex_destroy(&module->lock);
+    free(module->note);
     free(module);
 }
 

@@ -21,6 +21,7 @@ struct gpushare_module {
     pthread_mutex_t lock;                /* guards the list of functions */
     struct gpushare_function *functions; /* none leaves before the module */
     struct list_link in_connection;      /* in connection->modules */
+    void *note;                          /* a caller's own; freed with the module */
 };
 
 struct module_parameter {

@@ -440,16 +440,34 @@ typedef struct cuda_memcpy_3d {
     int src_type;
     const void *src_host;
     cuda_device_ptr src_device;
-    void *src_array, *reserved0;
+    void *src_array;
+    cuda_context src_context; /* of CUDA_MEMCPY3D_PEER; reserved in CUDA_MEMCPY3D */
     size_t src_pitch, src_height;
     size_t dst_x, dst_y, dst_z, dst_lod;
     int dst_type;
     void *dst_host;
     cuda_device_ptr dst_device;
-    void *dst_array, *reserved1;
+    void *dst_array;
+    cuda_context dst_context;
     size_t dst_pitch, dst_height;
     size_t width, height, depth;
 } cuda_memcpy_3d;
+
+/* CUmemcpy3DOperand and CUDA_MEMCPY3D_BATCH_OP: a side of a copy, and a copy of a batch. */
+enum { CUDA_COPY_OPERAND_POINTER = 1, CUDA_COPY_OPERAND_ARRAY = 2 };
+typedef struct cuda_copy_operand {
+    int type;
+    cuda_device_ptr ptr;
+    size_t row, rows; /* bytes of a row, and rows of a plane; 0: those of the copy */
+    cuda_mem_location hint;
+} cuda_copy_operand;
+typedef struct cuda_batch_3d {
+    cuda_copy_operand src, dst;
+    size_t width, height, depth;
+    int order; /* enum cuda_copy_order */
+    unsigned flags;
+} cuda_batch_3d;
+_Static_assert(sizeof(cuda_batch_3d) == 112, "CUDA_MEMCPY3D_BATCH_OP");
 
 _Static_assert(sizeof(cuda_memcpy_2d) == 128, "CUDA_MEMCPY2D");
 _Static_assert(sizeof(cuda_memcpy_3d) == 200, "CUDA_MEMCPY3D");

@@ -69,13 +69,14 @@ class Runtime(unittest.TestCase):
                 ended = run(self.program(release), SOFTGPU, "absent")
                 self.assertEqual(ended.returncode, 0, ended.stderr)
                 self.assertEqual(re.findall(r"^gpushare: .* does not carry (\w+); .*cudaErrorNotSupported$", ended.stderr, re.M),
-                                 ["cudaGraphCreate", "cudaStreamGetDevice"])
+                                 ["cudaGraphCreate", "cudaIpcGetMemHandle"])
 
     def test_a_program_of_each_release_runs(self):
         for release in RELEASES:
             with self.subTest(release=release):
                 ended = run(self.program(release), SOFTGPU)
                 self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertRegex(ended.stderr, "managed variables, since its kernels could not be loaded \\(cudaErrorNoKernelImageForDevice\\)")
 
     def test_without_a_driver_the_first_call_says_so(self):
         with tempfile.TemporaryDirectory() as empty:
@@ -99,6 +100,15 @@ class Runtime(unittest.TestCase):
                     compile_cuda(source, program, *option)
                     ended = run(program, SOFTGPU)
                     self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr)
+
+    @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
+    def test_managed_variables_of_a_program_that_nvcc_built(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "managed")
+            compile_cuda(os.path.join(ROOT, "tests/programs/cudart/managed.cu"), program)
+            ended = run(program, SOFTGPU)
+            self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr)
 
     @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")

@@ -267,11 +267,12 @@ class Programs(unittest.TestCase):
     @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
     def test_a_program_that_nvcc_built_runs(self):
-        source = os.path.join(ROOT, "tests/programs/cudart/vector_add.cu")
         with tempfile.TemporaryDirectory() as folder:
-            program = os.path.join(folder, "vector_add")
-            compile_cuda(source, program)
-            self.assertEqual(self.run_well(program), "right\n")
+            for name in ("vector_add", "managed"):
+                with self.subTest(name=name):
+                    program = os.path.join(folder, name)
+                    compile_cuda(os.path.join(ROOT, "tests/programs/cudart", name + ".cu"), program)
+                    self.assertEqual(self.run_well(program), "right\n")
 
     @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Modules and kernels. Their handles are the engine's objects. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/cuda/driver/base/driver_connection.h"
 #include "common/cuda/front/driver_exports.h"
 #include "client/cuda/driver/base/driver_image.h"
+#include "client/cuda/driver/base/driver_kernels.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/cuda/driver/base/driver_stream.h"
 #include "client/engine/connection.h"
@@ -65,9 +67,7 @@ cuda_result cuModuleUnload(cuda_module handle)
 {
     struct gpushare_module *module;
     DRIVER_TRY(check_module(handle, &module));
-    cuda_result result = driver_connection_finish(module->connection);
-    cuda_result unloaded = driver_result(module_unload(module));
-    return result == CUDA_OK ? unloaded : result;
+    return driver_connection_unload(module);
 }
 
 static bool is_name(const char *name)
@@ -90,17 +90,41 @@ cuda_result cuModuleGetFunction(cuda_function *function, cuda_module handle, con
 cuda_result cuModuleGetGlobal_v2(cuda_device_ptr *ptr, size_t *size, cuda_module handle,
                                  const char *name)
 {
-    struct gpushare_module *module;
-    gpushare_address address;
-    uint64_t bytes;
-    DRIVER_TRY(check_module(handle, &module));
-    if (!is_name(name))
-        return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_result(module_find_variable(module, name, &address, &bytes)));
+    cuda_device_ptr address;
+    size_t bytes;
+    bool managed;
+    DRIVER_TRY(front_module_variable(handle, name, &address, &bytes, &managed));
     if (ptr)
         *ptr = address;
     if (size)
         *size = bytes;
+    return CUDA_OK;
+}
+
+cuda_result cuModuleGetFunctionCount(unsigned *count, cuda_module handle)
+{
+    struct gpushare_module *module;
+    gpushare_function **functions;
+    DRIVER_TRY(check_module(handle, &module));
+    if (!count)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_kernels_list(module, &functions, count));
+    free(functions);
+    return CUDA_OK;
+}
+
+cuda_result cuModuleEnumerateFunctions(cuda_function *functions, unsigned room, cuda_module handle)
+{
+    struct gpushare_module *module;
+    gpushare_function **found;
+    unsigned count;
+    DRIVER_TRY(check_module(handle, &module));
+    if (!functions)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_kernels_list(module, &found, &count));
+    for (unsigned i = 0; i < count && i < room; i++)
+        functions[i] = (cuda_function)found[i];
+    free(found);
     return CUDA_OK;
 }
 

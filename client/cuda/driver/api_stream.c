@@ -91,32 +91,65 @@ cuda_result cuStreamAddCallback(cuda_stream stream, cuda_stream_callback callbac
 
 /* ---- values in memory ---- */
 
-/* A fill of one word. The work before it in the stream is done by then, so the barrier that a flag
- * could leave out is there anyway. */
-cuda_result cuStreamWriteValue32_v2(cuda_stream handle, cuda_device_ptr ptr, uint32_t value,
-                                    unsigned flags)
+/* Gives the stream for a write of `bytes` at ptr. */
+static cuda_result find_writer(cuda_stream handle, cuda_device_ptr ptr, size_t bytes,
+                               unsigned flags, struct gpushare_stream **stream)
 {
     gpushare_connection *connection;
     if (flags & ~(unsigned)CUDA_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_stream_connection(handle, &connection));
-    enum memory_kind kind = memory_classify(connection, ptr, sizeof value);
-    struct gpushare_stream *stream;
-    if (ptr % sizeof value || (kind != MEMORY_DEVICE && kind != MEMORY_HOST))
+    enum memory_kind kind = memory_classify(connection, ptr, bytes);
+    if (ptr % bytes || (kind != MEMORY_DEVICE && kind != MEMORY_HOST))
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_stream_of(connection, handle, &stream));
-    return driver_connection_result(connection, copy_fill(stream, ptr, value, sizeof value, 1));
+    return driver_stream_of(connection, handle, stream);
 }
 
-/* No command waits for a value, and none writes 64 bits at once. */
+/* A fill of one word. The work before it in the stream is done by then, so the barrier that a flag
+ * could leave out is there anyway. */
+cuda_result cuStreamWriteValue32_v2(cuda_stream handle, cuda_device_ptr ptr, uint32_t value,
+                                    unsigned flags)
+{
+    struct gpushare_stream *stream;
+    DRIVER_TRY(find_writer(handle, ptr, sizeof value, flags, &stream));
+    return driver_connection_result(stream->connection,
+                                    copy_fill(stream, ptr, value, sizeof value, 1));
+}
+
+/* No fill is so wide. The value is read before the copy's call returns. */
+cuda_result cuStreamWriteValue64_v2(cuda_stream handle, cuda_device_ptr ptr, uint64_t value,
+                                    unsigned flags)
+{
+    struct gpushare_stream *stream;
+    DRIVER_TRY(find_writer(handle, ptr, sizeof value, flags, &stream));
+    return driver_connection_result(
+        stream->connection, copy_submit(stream, ptr, (uint64_t)(uintptr_t)&value, sizeof value));
+}
+
+/* No command waits for a value. */
 static cuda_result check_operation(const cuda_mem_op_params *op)
 {
     switch (op->operation) {
     case CUDA_MEM_OP_WRITE_VALUE_32:
+    case CUDA_MEM_OP_WRITE_VALUE_64:
     case CUDA_MEM_OP_BARRIER:
         return CUDA_OK;
     default:
-        return DRIVER_ABSENT_CASE("cuStreamBatchMemOp of waits, 64 bits and flushes");
+        return DRIVER_ABSENT_CASE("cuStreamBatchMemOp of waits and flushes");
+    }
+}
+
+static cuda_result make_operation(cuda_stream stream, const cuda_mem_op_params *op)
+{
+    switch (op->operation) {
+    case CUDA_MEM_OP_WRITE_VALUE_32:
+        return cuStreamWriteValue32_v2(stream, op->write_value.address, op->write_value.value,
+                                       op->write_value.flags);
+    case CUDA_MEM_OP_WRITE_VALUE_64:
+        return cuStreamWriteValue64_v2(stream, op->write_value.address, op->write_value.value64,
+                                       op->write_value.flags);
+    default:
+        return CUDA_OK;
     }
 }
 
@@ -131,9 +164,7 @@ cuda_result cuStreamBatchMemOp_v2(cuda_stream stream, unsigned count, cuda_mem_o
     for (unsigned i = 0; i < count; i++)
         DRIVER_TRY(check_operation(&ops[i]));
     for (unsigned i = 0; i < count; i++)
-        if (ops[i].operation == CUDA_MEM_OP_WRITE_VALUE_32)
-            DRIVER_TRY(cuStreamWriteValue32_v2(stream, ops[i].write_value.address,
-                                               ops[i].write_value.value, ops[i].write_value.flags));
+        DRIVER_TRY(make_operation(stream, &ops[i]));
     return CUDA_OK;
 }
 

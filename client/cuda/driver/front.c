@@ -3,6 +3,8 @@
 /* The front's operations, through the engine. */
 #include "common/cuda/front/front.h"
 
+#include <string.h>
+
 #include "client/cuda/driver/base/driver_connection.h"
 #include "client/cuda/driver/base/driver_device.h"
 #include "client/cuda/driver/base/driver_host_fn.h"
@@ -199,5 +201,20 @@ cuda_result front_function_note(cuda_function function, void ***note)
     cuda_device device;
     DRIVER_TRY(front_function_device(function, &device));
     *note = &((struct gpushare_function *)function)->note;
+    return CUDA_OK;
+}
+
+cuda_result front_module_variable(cuda_module handle, const char *name, cuda_device_ptr *ptr,
+                                  size_t *size, bool *managed)
+{
+    struct gpushare_module *module = (struct gpushare_module *)handle;
+    uint64_t bytes;
+    if (!module)
+        return CUDA_ERR_INVALID_HANDLE;
+    DRIVER_TRY(driver_connection_check(module->connection));
+    if (!name || !*name || strlen(name) > PROTO_NAME_MAX)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(driver_connection_variable(module, name, ptr, &bytes, managed));
+    *size = bytes;
     return CUDA_OK;
 }

@@ -24,7 +24,7 @@ static cuda_result try_image(cuda_device ordinal, const void *image, size_t byte
     DRIVER_TRY(driver_device_connect(device, &connection));
     DRIVER_TRY(driver_connection_check(connection));
     DRIVER_TRY(driver_connection_load(connection, image, bytes, &module));
-    return driver_result(module_unload(module));
+    return driver_connection_unload(module);
 }
 
 /* Whether the tables of a cubin, which its size is read from, lie within the bytes. */

@@ -180,6 +180,55 @@ cudart_error cudaMemcpy3D_ptds(const struct cudart_memcpy_3d *wanted)
                        cudaMemcpy3DAsync(wanted, CUDA_STREAM_PER_THREAD));
 }
 
+/* ---- copying between devices ---- */
+
+static cudart_error describe_peer(cuda_memcpy_3d *copy, const struct cudart_memcpy_3d_peer *wanted)
+{
+    cudart_error error;
+
+    if (!wanted)
+        return CUDART_INVALID_VALUE;
+    error = describe_3d(copy, &(struct cudart_memcpy_3d){.src_array = wanted->src_array,
+                                                         .src_pos = wanted->src_pos,
+                                                         .src = wanted->src,
+                                                         .dst_array = wanted->dst_array,
+                                                         .dst_pos = wanted->dst_pos,
+                                                         .dst = wanted->dst,
+                                                         .extent = wanted->extent,
+                                                         .kind = CUDART_DEVICE_TO_DEVICE});
+    if (error == CUDART_OK)
+        error = runtime_context_primary(wanted->src_device, &copy->src_context);
+    if (error == CUDART_OK)
+        error = runtime_context_primary(wanted->dst_device, &copy->dst_context);
+    return error;
+}
+
+cudart_error cudaMemcpy3DPeer(const struct cudart_memcpy_3d_peer *wanted)
+{
+    cuda_memcpy_3d copy;
+    cudart_error error;
+
+    ENTER();
+    error = describe_peer(&copy, wanted);
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuMemcpy3DPeer, &copy) : error);
+}
+
+cudart_error cudaMemcpy3DPeerAsync(const struct cudart_memcpy_3d_peer *wanted, cuda_stream stream)
+{
+    cuda_memcpy_3d copy;
+    cudart_error error;
+
+    ENTER();
+    error = describe_peer(&copy, wanted);
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuMemcpy3DPeerAsync, &copy, stream)
+                                                 : error);
+}
+
+cudart_error cudaMemcpy3DPeer_ptds(const struct cudart_memcpy_3d_peer *wanted)
+{
+    return wait_unless(false, cudaMemcpy3DPeerAsync(wanted, CUDA_STREAM_PER_THREAD));
+}
+
 /* ---- filling ------------------------------------------------------------------------------ */
 
 static cudart_error fill_rows(void *dst, size_t pitch, int value, size_t width, size_t height,
@@ -262,4 +311,12 @@ cudart_error block_api_batch(const struct runtime_batch *batch, cuda_stream stre
                (cuda_device_ptr *)(uintptr_t)batch->srcs, (size_t *)(uintptr_t)batch->sizes,
                batch->count, (cuda_copy_attributes *)(uintptr_t)batch->attributes,
                (size_t *)(uintptr_t)batch->firsts, batch->attribute_count, batch->failed, stream));
+}
+
+/* The driver's layout, again. */
+cudart_error block_api_blocks(size_t count, cuda_batch_3d *blocks, size_t *failed,
+                              unsigned long long flags, cuda_stream stream)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuMemcpy3DBatchAsync, count, blocks, failed, flags, stream));
 }

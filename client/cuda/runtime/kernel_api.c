@@ -277,6 +277,15 @@ cudart_error cudaFuncGetParamInfo(const void *host, size_t index, size_t *offset
         error == CUDART_OK ? DRIVER(cuFuncGetParamInfo, function, index, offset, size) : error);
 }
 
+cudart_error cudaFuncGetParamCount(const void *host, size_t *count)
+{
+    cuda_function function;
+    cudart_error error = load_host(host, &function);
+
+    return runtime_error_note(error == CUDART_OK ? DRIVER(cuFuncGetParamCount, function, count)
+                                                 : error);
+}
+
 cudart_error cudaGetFuncBySymbol(cuda_function *function, const void *host)
 {
     if (!function)
@@ -364,6 +373,39 @@ cudart_error cudaLibraryGetGlobal(void **ptr, size_t *size, cuda_library library
     error = DRIVER(cuLibraryGetGlobal, &found, size, library, name);
     if (error == CUDART_OK && ptr)
         *ptr = (void *)(uintptr_t)found;
+    return runtime_error_note(error);
+}
+
+cudart_error cudaLibraryGetManaged(void **ptr, size_t *size, cuda_library library, const char *name)
+{
+    cuda_device_ptr found = 0;
+    cudart_error error;
+
+    ENTER();
+    error = DRIVER(cuLibraryGetManaged, &found, size, library, name);
+    if (error == CUDART_OK && ptr)
+        *ptr = (void *)(uintptr_t)found;
+    return runtime_error_note(error);
+}
+
+cudart_error cudaLibraryGetKernelCount(unsigned *count, cuda_library library)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuLibraryGetKernelCount, count, library));
+}
+
+/* A room of more kernels than the library has keeps what is behind them. */
+cudart_error cudaLibraryEnumerateKernels(cuda_kernel *kernels, unsigned count, cuda_library library)
+{
+    unsigned all = 0;
+    cudart_error error;
+
+    ENTER();
+    error = DRIVER(cuLibraryGetKernelCount, &all, library);
+    if (error == CUDART_OK)
+        error = DRIVER(cuLibraryEnumerateKernels, kernels, count, library);
+    for (unsigned i = 0; error == CUDART_OK && i < all && i < count; i++)
+        error = registry_library_handle(library, (cuda_function)kernels[i]);
     return runtime_error_note(error);
 }
 

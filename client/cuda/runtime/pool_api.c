@@ -63,6 +63,28 @@ cudart_error cudaDeviceSetMemPool(int ordinal, cuda_mem_pool pool)
     return runtime_error_note(DRIVER(cuDeviceSetMemPool, ordinal, pool));
 }
 
+/* The numbers of types are the driver's. */
+cudart_error cudaMemGetDefaultMemPool(cuda_mem_pool *pool, cuda_mem_location *location,
+                                      cuda_mem_allocation_type type)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuMemGetDefaultMemPool, pool, location, type));
+}
+
+cudart_error cudaMemGetMemPool(cuda_mem_pool *pool, cuda_mem_location *location,
+                               cuda_mem_allocation_type type)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuMemGetMemPool, pool, location, type));
+}
+
+cudart_error cudaMemSetMemPool(cuda_mem_location *location, cuda_mem_allocation_type type,
+                               cuda_mem_pool pool)
+{
+    ENTER();
+    return runtime_error_note(DRIVER(cuMemSetMemPool, location, type, pool));
+}
+
 cudart_error cudaMemPoolCreate(cuda_mem_pool *pool, const cuda_mem_pool_props *props)
 {
     ENTER();

@@ -5,8 +5,11 @@
  * pushes a configuration that nvcc's host code of the kernel pops.
  */
 #include "client/cuda/runtime/registry.h"
+#include "client/cuda/runtime/base/runtime_context.h"
 #include "client/cuda/runtime/base/runtime_error.h"
 #include "client/cuda/runtime/runtime_exports.h"
+#include "common/log.h"
+#include "common/messages.h"
 
 /* ---- start and end of a program -------------------------------------------------------- */
 
@@ -25,9 +28,22 @@ void __cudaUnregisterFatBinary(void **handle)
     registry_image_remove((struct registry_image *)handle);
 }
 
+/* nvcc's host code calls it before it reads the pointer of a managed variable, until the result is
+ * not 0. The program goes on to read it all the same. */
 char __cudaInitModule(void **handle)
 {
-    return handle != NULL;
+    struct registry_image *image = (struct registry_image *)handle;
+    cuda_context context;
+    cudart_error error;
+
+    if (!image || !registry_managed_any(image))
+        return image != NULL;
+    error = runtime_context_enter(&context);
+    if (error == CUDART_OK)
+        error = registry_managed_load(image, context);
+    if (error != CUDART_OK)
+        log_error(MESSAGE_TEXT(runtime_managed_unmade), cudaGetErrorName(error));
+    return runtime_error_note(error) == CUDART_OK;
 }
 
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
@@ -50,6 +66,16 @@ void __cudaRegisterVar(void **handle, char *host, char *device, const char *name
         registry_variable_add((struct registry_image *)handle, host, name);
     else
         registry_lose(host);
+}
+
+void __cudaRegisterManagedVar(void **handle, void **pointer, char *device, const char *name,
+                              int external, size_t size, int constant, int global)
+{
+    (void)device, (void)external, (void)size, (void)constant, (void)global;
+    if (handle)
+        registry_managed_add((struct registry_image *)handle, pointer, name);
+    else
+        registry_lose((const void *)pointer);
 }
 
 /* ---- launch configurations ---------------------------------------------------------------- */

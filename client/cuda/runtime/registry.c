@@ -16,6 +16,8 @@
 #include "client/cuda/runtime/base/runtime_driver.h"
 #include "common/cuda/fatbin.h"
 #include "common/list.h"
+#include "common/log.h"
+#include "common/messages.h"
 
 /* A kernel in one context. */
 struct code {
@@ -44,6 +46,7 @@ struct registry_function {
 
 struct variable {
     const void *host;
+    void **managed; /* the program's pointer to it, whose place is host; NULL: it is not managed */
     char *name;
     struct variable *next;
 };
@@ -156,7 +159,8 @@ void registry_function_add(struct registry_image *image, const void *host, const
     pthread_mutex_unlock(&lock);
 }
 
-void registry_variable_add(struct registry_image *image, const void *host, const char *name)
+static void add_variable(struct registry_image *image, const void *host, void **managed,
+                         const char *name)
 {
     struct variable *variable = calloc(1, sizeof(*variable));
 
@@ -168,10 +172,21 @@ void registry_variable_add(struct registry_image *image, const void *host, const
         return;
     }
     variable->host = host;
+    variable->managed = managed;
     pthread_mutex_lock(&lock);
     variable->next = image->variables;
     image->variables = variable;
     pthread_mutex_unlock(&lock);
+}
+
+void registry_variable_add(struct registry_image *image, const void *host, const char *name)
+{
+    add_variable(image, host, NULL, name);
+}
+
+void registry_managed_add(struct registry_image *image, void **pointer, const char *name)
+{
+    add_variable(image, (const void *)pointer, pointer, name);
 }
 
 /* The program ends, and its images with it: a kernel that does not end must not keep it. nvcc's
@@ -372,11 +387,32 @@ static void drop_load(struct registry_image *image, struct load *load)
     free(load);
 }
 
+/* The image's variables were registered before. A program that reads the pointer of a variable
+ * which the host can't reach would end by a signal, without a word. */
+static void place_managed(const struct registry_image *image, cuda_module module)
+{
+    for (const struct variable *variable = image->variables; variable; variable = variable->next) {
+        cuda_device_ptr place = 0;
+        size_t bytes;
+        unsigned managed = 0;
+
+        if (!variable->managed)
+            continue;
+        if (DRIVER(cuModuleGetGlobal, &place, &bytes, module, variable->name) != CUDART_OK ||
+            DRIVER(cuPointerGetAttribute, &managed, CUDA_POINTER_IS_MANAGED, place) != CUDART_OK ||
+            !managed)
+            log_error(MESSAGE_TEXT(runtime_managed_unreachable), variable->name);
+        else
+            *variable->managed = (void *)(uintptr_t)place;
+    }
+}
+
 /* Loads the image in the context, where it is not. The lock is held, but not in the driver. */
 static cudart_error load_first(struct registry_image *image, cuda_context context,
                                cuda_module *module)
 {
     struct load *load = calloc(1, sizeof(*load));
+    const bool first = !image->loads;
     cudart_error error;
 
     if (!load)
@@ -386,6 +422,8 @@ static cudart_error load_first(struct registry_image *image, cuda_context contex
     pthread_mutex_unlock(&lock);
     /* NVIDIA's cuModuleLoadData wants the fatbin; its cuLibraryLoadData would take the struct. */
     error = DRIVER(cuModuleLoadData, module, fatbin_unwrap(image->wrapper));
+    if (error == CUDART_OK && first)
+        place_managed(image, *module);
     pthread_mutex_lock(&lock);
     load->loading = false;
     if (error != CUDART_OK) {
@@ -483,6 +521,29 @@ static bool is_loading_in(cuda_context context)
     return false;
 }
 
+bool registry_managed_any(const struct registry_image *image)
+{
+    const struct variable *variable;
+
+    pthread_mutex_lock(&lock);
+    variable = image->variables;
+    while (variable && !variable->managed)
+        variable = variable->next;
+    pthread_mutex_unlock(&lock);
+    return variable != NULL;
+}
+
+cudart_error registry_managed_load(struct registry_image *image, cuda_context context)
+{
+    cuda_module module;
+    cudart_error error;
+
+    pthread_mutex_lock(&lock);
+    error = load_image(image, context, &module);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
 void registry_context_forget(cuda_context context)
 {
     struct registry_image *image;
@@ -551,7 +612,8 @@ static struct variable *find_variable(const void *host, struct registry_image **
 
     LIST_FOR_EACH (image, &images, in_images)
         for (struct variable *variable = image->variables; variable; variable = variable->next)
-            if (variable->host == host) {
+            if (variable->host == host ||
+                (host && variable->managed && *variable->managed == host)) {
                 *of = image;
                 return variable;
             }

@@ -28,6 +28,17 @@ void registry_image_remove(struct registry_image *image);
 void registry_function_add(struct registry_image *image, const void *host, const char *name);
 void registry_variable_add(struct registry_image *image, const void *host, const char *name);
 
+/* Registers a managed variable: the place in the program of the pointer to it, which is set when
+ * the image is loaded first, in whichever context, and again after a reset. */
+void registry_managed_add(struct registry_image *image, void **pointer, const char *name);
+
+/* Whether the image has managed variables. */
+bool registry_managed_any(const struct registry_image *image);
+
+/* Loads the image in the context, which is current, so that the pointers are set. Returns 0, or why
+ * it can't be loaded. */
+cudart_error registry_managed_load(struct registry_image *image, cuda_context context);
+
 /* Says that the address can't be registered for lack of memory. A use of it later
  * is CUDART_MEMORY_ALLOCATION. */
 void registry_lose(const void *host);
@@ -58,7 +69,8 @@ void registry_library_forget(cuda_library library);
  * next use. A launch at the same time is the program's mistake, as CUDA says of cudaDeviceReset. */
 void registry_context_forget(cuda_context context);
 
-/* Gives place and size of a variable in the context, which is current. *size may be NULL. Returns
+/* Gives place and size of a variable in the context, which is current; host may be the address of a
+ * managed variable itself. *size may be NULL. Returns
  * 0, CUDART_INVALID_SYMBOL, CUDART_MEMORY_ALLOCATION, or why the image can't be loaded. */
 cudart_error registry_variable_place(const void *host, cuda_context context, cuda_device_ptr *place,
                                      size_t *size);

@@ -35,6 +35,8 @@ struct runtime_batch {
     size_t *failed;
 };
 cudart_error block_api_batch(const struct runtime_batch *batch, cuda_stream stream);
+cudart_error block_api_blocks(size_t count, cuda_batch_3d *blocks, size_t *failed,
+                              unsigned long long flags, cuda_stream stream);
 /* *status becomes "none", or the call is refused. */
 cudart_error stream_api_capture(cuda_stream stream, int *status);
 

@@ -102,6 +102,14 @@ RELEASE_FORM(cudaMemcpyBatchAsync,
                            stream);
 }
 
+RELEASE_FORM(cudaMemcpy3DBatchAsync,
+             (size_t count, cuda_batch_3d *blocks, size_t *failed, unsigned long long flags,
+              cuda_stream stream),
+             (count, blocks, failed, flags, release_own_stream(stream)))
+{
+    return block_api_blocks(count, blocks, failed, flags, stream);
+}
+
 /* ---- older names ---- */
 
 cudart_error cudaEventElapsedTime_v2(float *milliseconds, cuda_event start, cuda_event end)

@@ -40,6 +40,13 @@ RELEASE_FORM(cudaStreamGetCaptureInfo,
     return stream_api_capture(stream, status);
 }
 
+RELEASE_FORM(cudaMemcpy3DBatchAsync,
+             (size_t count, cuda_batch_3d *blocks, unsigned long long flags, cuda_stream stream),
+             (count, blocks, flags, release_own_stream(stream)))
+{
+    return block_api_blocks(count, blocks, NULL, flags, stream);
+}
+
 RELEASE_FORM(cudaMemcpyBatchAsync,
              (void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count,
               cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count,

@@ -35,6 +35,7 @@
     E(char, __cudaInitModule, BOTH, (void **handle)) \
     E(void, __cudaRegisterFunction, BOTH, (void **handle, const char *host, char *device, const char *name, int thread_limit, void *tid, void *bid, void *block, void *grid, int *warp_size)) \
     E(void, __cudaRegisterVar, BOTH, (void **handle, char *host, char *device, const char *name, int external, size_t size, int constant, int global)) \
+    E(void, __cudaRegisterManagedVar, BOTH, (void **handle, void **pointer, char *device, const char *name, int external, size_t size, int constant, int global)) \
     E(unsigned, __cudaPushCallConfiguration, BOTH, (cudart_dim3 grid, cudart_dim3 block, size_t shared_bytes, cuda_stream stream)) \
     E(cudart_error, __cudaPopCallConfiguration, BOTH, (cudart_dim3 *grid, cudart_dim3 *block, size_t *shared_bytes, void *stream)) \
     E(cudart_error, __cudaGetKernel, BOTH, (cudart_kernel *kernel, const void *host)) \
@@ -49,6 +50,7 @@
     E(cudart_error, cudaFuncSetSharedMemConfig, BOTH, (const void *host, int config)) \
     E(cudart_error, cudaFuncGetName, BOTH, (const char **name, const void *host)) \
     E(cudart_error, cudaFuncGetParamInfo, BOTH, (const void *host, size_t index, size_t *offset, size_t *size)) \
+    E(cudart_error, cudaFuncGetParamCount, V13, (const void *host, size_t *count)) \
     E(cudart_error, cudaGetFuncBySymbol, BOTH, (cuda_function *function, const void *host)) \
     E(cudart_error, cudaOccupancyAvailableDynamicSMemPerBlock, BOTH, (size_t *bytes, const void *host, int num_blocks, int block_size)) \
     E(cudart_error, cudaOccupancyMaxActiveBlocksPerMultiprocessor, BOTH, (int *blocks, const void *host, int block_size, size_t shared_bytes)) \
@@ -59,6 +61,9 @@
     E(cudart_error, cudaLibraryUnload, BOTH, (cuda_library library)) \
     E(cudart_error, cudaLibraryGetKernel, BOTH, (cuda_kernel *kernel, cuda_library library, const char *name)) \
     E(cudart_error, cudaLibraryGetGlobal, BOTH, (void **ptr, size_t *size, cuda_library library, const char *name)) \
+    E(cudart_error, cudaLibraryGetManaged, BOTH, (void **ptr, size_t *size, cuda_library library, const char *name)) \
+    E(cudart_error, cudaLibraryGetKernelCount, BOTH, (unsigned *count, cuda_library library)) \
+    E(cudart_error, cudaLibraryEnumerateKernels, BOTH, (cuda_kernel *kernels, unsigned count, cuda_library library)) \
     E(cudart_error, cudaKernelSetAttributeForDevice, BOTH, (cuda_kernel kernel, cuda_function_attribute attribute, int value, int ordinal)) \
     /* memory */ \
     E(cudart_error, cudaMalloc, BOTH, (void **ptr, size_t size)) \
@@ -76,6 +81,9 @@
     E(cudart_error, cudaDeviceGetDefaultMemPool, BOTH, (cuda_mem_pool *pool, int ordinal)) \
     E(cudart_error, cudaDeviceGetMemPool, BOTH, (cuda_mem_pool *pool, int ordinal)) \
     E(cudart_error, cudaDeviceSetMemPool, BOTH, (int ordinal, cuda_mem_pool pool)) \
+    E(cudart_error, cudaMemGetDefaultMemPool, V13, (cuda_mem_pool *pool, cuda_mem_location *location, cuda_mem_allocation_type type)) \
+    E(cudart_error, cudaMemGetMemPool, V13, (cuda_mem_pool *pool, cuda_mem_location *location, cuda_mem_allocation_type type)) \
+    E(cudart_error, cudaMemSetMemPool, V13, (cuda_mem_location *location, cuda_mem_allocation_type type, cuda_mem_pool pool)) \
     E(cudart_error, cudaMemPoolCreate, BOTH, (cuda_mem_pool *pool, const cuda_mem_pool_props *props)) \
     E(cudart_error, cudaMemPoolDestroy, BOTH, (cuda_mem_pool pool)) \
     E(cudart_error, cudaMemPoolTrimTo, BOTH, (cuda_mem_pool pool, size_t least)) \
@@ -101,6 +109,8 @@
     PTSZ(cudart_error, cudaMemcpy2DAsync, BOTH, (void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height, int kind, cuda_stream stream), (dst, dst_pitch, src, src_pitch, width, height, kind, own(stream))) \
     PTDS(cudart_error, cudaMemcpy3D, BOTH, (const struct cudart_memcpy_3d *wanted)) \
     PTSZ(cudart_error, cudaMemcpy3DAsync, BOTH, (const struct cudart_memcpy_3d *wanted, cuda_stream stream), (wanted, own(stream))) \
+    PTDS(cudart_error, cudaMemcpy3DPeer, BOTH, (const struct cudart_memcpy_3d_peer *wanted)) \
+    PTSZ(cudart_error, cudaMemcpy3DPeerAsync, BOTH, (const struct cudart_memcpy_3d_peer *wanted, cuda_stream stream), (wanted, own(stream))) \
     E(cudart_error, cudaMemcpyPeer, BOTH, (void *dst, int dst_device, const void *src, int src_device, size_t size)) \
     E(cudart_error, cudaMemcpyPeerAsync, BOTH, (void *dst, int dst_device, const void *src, int src_device, size_t size, cuda_stream stream)) \
     PTDS(cudart_error, cudaMemcpyToSymbol, BOTH, (const void *symbol, const void *src, size_t size, size_t offset, int kind)) \
@@ -131,11 +141,13 @@
     E(cudart_error, cudaStreamGetCaptureInfo_v3_ptsz, V12, (cuda_stream stream, int *status, unsigned long long *id, void **graph, const void **dependencies, const void **edges, size_t *count)) \
     E(cudart_error, cudaThreadExchangeStreamCaptureMode, BOTH, (int *mode)) \
     PTSZ(cudart_error, cudaStreamGetFlags, BOTH, (cuda_stream stream, unsigned *flags), (own(stream), flags)) \
+    PTSZ(cudart_error, cudaStreamGetDevice, BOTH, (cuda_stream stream, int *device), (own(stream), device)) \
     PTSZ(cudart_error, cudaStreamGetId, BOTH, (cuda_stream stream, unsigned long long *id), (own(stream), id)) \
     PTSZ(cudart_error, cudaStreamGetAttribute, BOTH, (cuda_stream stream, int attribute, void *value), (own(stream), attribute, value)) \
     PTSZ(cudart_error, cudaStreamSetAttribute, BOTH, (cuda_stream stream, int attribute, const void *value), (own(stream), attribute, value)) \
     PTSZ(cudart_error, cudaStreamCopyAttributes, BOTH, (cuda_stream to, cuda_stream from), (own(to), own(from))) \
     PTSZ(cudart_error, cudaLaunchHostFunc, BOTH, (cuda_stream stream, cuda_host_fn fn, void *user), (own(stream), fn, user)) \
+    PTSZ(cudart_error, cudaLaunchHostFunc_v2, V13, (cuda_stream stream, cuda_host_fn fn, void *user, unsigned mode), (own(stream), fn, user, mode)) \
     PTSZ(cudart_error, cudaStreamAddCallback, BOTH, (cuda_stream stream, cuda_stream_callback fn, void *user, unsigned flags), (own(stream), fn, user, flags)) \
     E(cudart_error, cudaEventCreate, BOTH, (cuda_event *event)) \
     E(cudart_error, cudaEventCreateWithFlags, BOTH, (cuda_event *event, unsigned flags)) \
@@ -193,6 +205,7 @@
 #define CUDART_RELEASE_EXPORTS(E, PTSZ) \
     /* managed memory, batches of copies and captures, whose parameters differ between the releases */ \
     PTSZ(cudart_error, cudaMemcpyBatchAsync, BOTH, (void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count, cuda_copy_attributes *attributes, size_t *firsts, size_t attribute_count, cuda_stream stream), ()) \
+    PTSZ(cudart_error, cudaMemcpy3DBatchAsync, BOTH, (size_t count, cuda_batch_3d *blocks, unsigned long long flags, cuda_stream stream), ()) \
     PTSZ(cudart_error, cudaMemPrefetchAsync, BOTH, (const void *ptr, size_t size, cuda_mem_location place, unsigned flags, cuda_stream stream), ()) \
     E(cudart_error, cudaMemAdvise, BOTH, (const void *ptr, size_t size, int advice, cuda_mem_location place)) \
     PTSZ(cudart_error, cudaStreamGetCaptureInfo, BOTH, (cuda_stream stream, int *status, unsigned long long *id, void **graph, const void **dependencies, const void **edges, size_t *count), ())

@@ -96,6 +96,14 @@ cudart_error cudaStreamGetFlags(cuda_stream stream, unsigned *flags)
     return runtime_error_note(DRIVER(cuStreamGetFlags, stream, flags));
 }
 
+cudart_error cudaStreamGetDevice(cuda_stream stream, int *device)
+{
+    ENTER();
+    if (!device)
+        return runtime_error_note(CUDART_INVALID_VALUE);
+    return runtime_error_note(DRIVER(cuStreamGetDevice, stream, device));
+}
+
 cudart_error cudaStreamGetId(cuda_stream stream, unsigned long long *id)
 {
     ENTER();
@@ -127,6 +135,13 @@ cudart_error cudaLaunchHostFunc(cuda_stream stream, cuda_host_fn fn, void *user)
 {
     ENTER();
     return runtime_error_note(DRIVER(cuLaunchHostFunc, stream, fn, user));
+}
+
+/* The mode says how the device waits for the function, which changes nothing that it can see. */
+cudart_error cudaLaunchHostFunc_v2(cuda_stream stream, cuda_host_fn fn, void *user, unsigned mode)
+{
+    return mode > 1 ? runtime_error_note(CUDART_INVALID_VALUE)
+                    : cudaLaunchHostFunc(stream, fn, user);
 }
 
 /* A callback on a driver that has functions on the host alone. */

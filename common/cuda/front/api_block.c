@@ -130,18 +130,31 @@ static cuda_result find_dst(const cuda_memcpy_3d *copy, struct side *side)
     return copy->dst_x + copy->width > side->pitch ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
 }
 
-static cuda_result push_plane(cuda_stream stream, const cuda_memcpy_3d *copy, struct side to,
+/* The stream of a copy, and the contexts of its two sides, which only a copy between peers names.
+ */
+struct way {
+    cuda_stream stream;
+    cuda_context to, from;
+};
+
+static cuda_result push_bytes(const struct way *way, uint64_t to, uint64_t from, size_t bytes)
+{
+    return way->to ? cuMemcpyPeerAsync(to, way->to, from, way->from, bytes, way->stream)
+                   : cuMemcpyAsync(to, from, bytes, way->stream);
+}
+
+static cuda_result push_plane(const struct way *way, const cuda_memcpy_3d *copy, struct side to,
                               struct side from)
 {
     if (to.pitch == copy->width && from.pitch == copy->width)
-        return cuMemcpyAsync(to.start, from.start, copy->width * copy->height, stream);
+        return push_bytes(way, to.start, from.start, copy->width * copy->height);
     for (size_t y = 0; y < copy->height; y++)
-        DRIVER_TRY(cuMemcpyAsync(to.start + y * to.pitch, from.start + y * from.pitch, copy->width,
-                                 stream));
+        DRIVER_TRY(
+            push_bytes(way, to.start + y * to.pitch, from.start + y * from.pitch, copy->width));
     return CUDA_OK;
 }
 
-static cuda_result push_copy(const cuda_memcpy_3d *copy, cuda_stream stream, bool wait)
+static cuda_result push_on(const struct way *way, const cuda_memcpy_3d *copy, bool wait)
 {
     struct side to, from;
     size_t plane;
@@ -154,11 +167,16 @@ static cuda_result push_copy(const cuda_memcpy_3d *copy, cuda_stream stream, boo
     if (!to.start || !from.start || __builtin_mul_overflow(copy->width, copy->height, &plane))
         return CUDA_ERR_INVALID_VALUE;
     for (size_t z = 0; z < copy->depth; z++) {
-        DRIVER_TRY(push_plane(stream, copy, to, from));
+        DRIVER_TRY(push_plane(way, copy, to, from));
         to.start += to.plane;
         from.start += from.plane;
     }
-    return wait ? cuStreamSynchronize(stream) : CUDA_OK;
+    return wait ? cuStreamSynchronize(way->stream) : CUDA_OK;
+}
+
+static cuda_result push_copy(const cuda_memcpy_3d *copy, cuda_stream stream, bool wait)
+{
+    return push_on(&(struct way){.stream = stream}, copy, wait);
 }
 
 static cuda_memcpy_3d deepen(const cuda_memcpy_2d *copy)
@@ -236,6 +254,41 @@ cuda_result cuMemcpy2DAsync_v2_ptsz(const cuda_memcpy_2d *copy, cuda_stream stre
 cuda_result cuMemcpy3DAsync_v2_ptsz(const cuda_memcpy_3d *copy, cuda_stream stream)
 {
     return cuMemcpy3DAsync_v2(copy, front_stream_own(stream));
+}
+
+/* ---- copies between devices ---- */
+
+/* A side in the host's memory is of no device, and the copy an ordinary one of the current context.
+ */
+static cuda_result push_peer(const cuda_memcpy_3d *copy, cuda_stream stream, bool wait)
+{
+    if (!copy)
+        return CUDA_ERR_INVALID_VALUE;
+    if (copy->src_type == CUDA_MEMORYTYPE_HOST || copy->dst_type == CUDA_MEMORYTYPE_HOST)
+        return push_copy(copy, stream, wait);
+    if (!copy->src_context || !copy->dst_context)
+        return CUDA_ERR_INVALID_CONTEXT;
+    return push_on(&(struct way){stream, copy->dst_context, copy->src_context}, copy, wait);
+}
+
+cuda_result cuMemcpy3DPeer(const cuda_memcpy_3d *copy)
+{
+    return push_peer(copy, NULL, true);
+}
+
+cuda_result cuMemcpy3DPeerAsync(const cuda_memcpy_3d *copy, cuda_stream stream)
+{
+    return push_peer(copy, stream, false);
+}
+
+cuda_result cuMemcpy3DPeer_ptds(const cuda_memcpy_3d *copy)
+{
+    return push_peer(copy, CUDA_STREAM_PER_THREAD, true);
+}
+
+cuda_result cuMemcpy3DPeerAsync_ptsz(const cuda_memcpy_3d *copy, cuda_stream stream)
+{
+    return cuMemcpy3DPeerAsync(copy, front_stream_own(stream));
 }
 
 /* ---- memory ---- */
@@ -345,10 +398,10 @@ static bool batch_is_sound(const struct batch *batch)
 
 /* Whether a source has to be read before the call returns, and is not already: a copy of ordinary
  * memory has read it. */
-static bool outlives_call(const cuda_copy_attributes *attributes, uint64_t src)
+static bool outlives_call(int order, uint64_t src)
 {
     struct front_memory memory;
-    return attributes->order == CUDA_COPY_ORDER_DURING_CALL && front_memory_find(src, &memory);
+    return order == CUDA_COPY_ORDER_DURING_CALL && front_memory_find(src, &memory);
 }
 
 /* In the order of the batch, which is one of those that are allowed. */
@@ -367,7 +420,7 @@ static cuda_result push_batch(const struct batch *batch, size_t *failed, cuda_st
             *failed = i;
             return result;
         }
-        await |= outlives_call(&batch->attributes[at], batch->srcs[i]);
+        await |= outlives_call(batch->attributes[at].order, batch->srcs[i]);
     }
     return await ? cuStreamSynchronize(stream) : CUDA_OK;
 }
@@ -391,4 +444,62 @@ cuda_result cuMemcpyBatchAsync_v2(cuda_device_ptr *dsts, cuda_device_ptr *srcs, 
 {
     return cuMemcpyBatchAsync(dsts, srcs, sizes, count, attributes, firsts, attribute_count, NULL,
                               stream);
+}
+
+/* ---- batches of copies of blocks ---- */
+
+static cuda_result check_block(const cuda_batch_3d *block)
+{
+    if (block->src.type == CUDA_COPY_OPERAND_ARRAY || block->dst.type == CUDA_COPY_OPERAND_ARRAY)
+        return CUDA_ERR_NOT_SUPPORTED;
+    bool sound = block->src.type == CUDA_COPY_OPERAND_POINTER &&
+                 block->dst.type == CUDA_COPY_OPERAND_POINTER && block->width && block->height &&
+                 block->depth && block->order >= CUDA_COPY_ORDER_STREAM &&
+                 block->order <= CUDA_COPY_ORDER_ANY &&
+                 !(block->flags & ~(unsigned)CUDA_COPY_PREFER_OVERLAP);
+    return sound ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}
+
+static cuda_result push_block(const cuda_batch_3d *block, cuda_stream stream)
+{
+    const cuda_memcpy_3d copy = {.src_type = CUDA_MEMORYTYPE_UNIFIED,
+                                 .src_device = block->src.ptr,
+                                 .src_pitch = block->src.row,
+                                 .src_height = block->src.rows,
+                                 .dst_type = CUDA_MEMORYTYPE_UNIFIED,
+                                 .dst_device = block->dst.ptr,
+                                 .dst_pitch = block->dst.row,
+                                 .dst_height = block->dst.rows,
+                                 .width = block->width,
+                                 .height = block->height,
+                                 .depth = block->depth};
+    DRIVER_TRY(check_block(block));
+    return push_copy(&copy, stream, false);
+}
+
+cuda_result cuMemcpy3DBatchAsync(size_t count, cuda_batch_3d *blocks, size_t *failed,
+                                 unsigned long long flags, cuda_stream stream)
+{
+    bool await = false;
+    size_t unused;
+    if (!failed)
+        failed = &unused;
+    *failed = SIZE_MAX; /* of no copy */
+    if (!count || !blocks || flags || !stream || stream == CUDA_STREAM_LEGACY)
+        return CUDA_ERR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++) {
+        cuda_result result = push_block(&blocks[i], stream);
+        if (result != CUDA_OK) {
+            *failed = i;
+            return result;
+        }
+        await |= outlives_call(blocks[i].order, blocks[i].src.ptr);
+    }
+    return await ? cuStreamSynchronize(stream) : CUDA_OK;
+}
+
+cuda_result cuMemcpy3DBatchAsync_v2(size_t count, cuda_batch_3d *blocks, unsigned long long flags,
+                                    cuda_stream stream)
+{
+    return cuMemcpy3DBatchAsync(count, blocks, NULL, flags, stream);
 }

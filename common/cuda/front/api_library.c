@@ -90,6 +90,34 @@ cuda_result cuLibraryGetGlobal(cuda_device_ptr *ptr, size_t *size, cuda_library 
     return cuModuleGetGlobal_v2(ptr, size, (cuda_module)library, name);
 }
 
+cuda_result cuLibraryGetManaged(cuda_device_ptr *ptr, size_t *size, cuda_library library,
+                                const char *name)
+{
+    cuda_device_ptr found;
+    size_t bytes;
+    bool managed;
+    if (!name || (!ptr && !size))
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(front_module_variable((cuda_module)library, name, &found, &bytes, &managed));
+    if (!managed)
+        return CUDA_ERR_NOT_FOUND;
+    if (ptr)
+        *ptr = found;
+    if (size)
+        *size = bytes;
+    return CUDA_OK;
+}
+
+cuda_result cuLibraryGetKernelCount(unsigned *count, cuda_library library)
+{
+    return cuModuleGetFunctionCount(count, (cuda_module)library);
+}
+
+cuda_result cuLibraryEnumerateKernels(cuda_kernel *kernels, unsigned count, cuda_library library)
+{
+    return cuModuleEnumerateFunctions((cuda_function *)kernels, count, (cuda_module)library);
+}
+
 /* ---- kernels ---- */
 
 cuda_result cuKernelGetFunction(cuda_function *function, cuda_kernel kernel)

@@ -214,6 +214,12 @@ cuda_result cuStreamWriteValue32_v2_ptsz(cuda_stream stream, cuda_device_ptr ptr
     return cuStreamWriteValue32_v2(front_stream_own(stream), ptr, value, flags);
 }
 
+cuda_result cuStreamWriteValue64_v2_ptsz(cuda_stream stream, cuda_device_ptr ptr, uint64_t value,
+                                         unsigned flags)
+{
+    return cuStreamWriteValue64_v2(front_stream_own(stream), ptr, value, flags);
+}
+
 cuda_result cuEventRecordWithFlags_ptsz(cuda_event event, cuda_stream stream, unsigned flags)
 {
     return cuEventRecordWithFlags(event, front_stream_own(stream), flags);
@@ -223,6 +229,18 @@ cuda_result cuStreamBatchMemOp_v2_ptsz(cuda_stream stream, unsigned count, cuda_
                                        unsigned flags)
 {
     return cuStreamBatchMemOp_v2(front_stream_own(stream), count, ops, flags);
+}
+
+cuda_result cuMemcpy3DBatchAsync_ptsz(size_t count, cuda_batch_3d *blocks, size_t *failed,
+                                      unsigned long long flags, cuda_stream stream)
+{
+    return cuMemcpy3DBatchAsync(count, blocks, failed, flags, front_stream_own(stream));
+}
+
+cuda_result cuMemcpy3DBatchAsync_v2_ptsz(size_t count, cuda_batch_3d *blocks,
+                                         unsigned long long flags, cuda_stream stream)
+{
+    return cuMemcpy3DBatchAsync_v2(count, blocks, flags, front_stream_own(stream));
 }
 
 cuda_result cuMemcpyBatchAsync_ptsz(cuda_device_ptr *dsts, cuda_device_ptr *srcs, size_t *sizes,

@@ -150,6 +150,10 @@
     E(cuMemcpy2DAsync, cuMemcpy2DAsync_v2, 3020, (const cuda_memcpy_2d *copy, cuda_stream stream)) \
     E(cuMemcpy3D, cuMemcpy3D_v2, 3020, (const cuda_memcpy_3d *copy)) \
     E(cuMemcpy3DAsync, cuMemcpy3DAsync_v2, 3020, (const cuda_memcpy_3d *copy, cuda_stream stream)) \
+    E(cuMemcpy3DPeer, cuMemcpy3DPeer, 4000, (const cuda_memcpy_3d *copy)) \
+    E(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, 4000, (const cuda_memcpy_3d *copy, cuda_stream stream)) \
+    E(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync, 12080, (size_t count, cuda_batch_3d *blocks, size_t *failed, unsigned long long flags, cuda_stream stream)) \
+    E(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_v2, 13000, (size_t count, cuda_batch_3d *blocks, unsigned long long flags, cuda_stream stream)) \
     E(cuMemsetD2D8, cuMemsetD2D8_v2, 3020, (cuda_device_ptr dst, size_t pitch, unsigned char value, size_t width, size_t height)) \
     E(cuMemsetD2D8Async, cuMemsetD2D8Async, 3020, (cuda_device_ptr dst, size_t pitch, unsigned char value, size_t width, size_t height, cuda_stream stream)) \
     E(cuMemsetD2D16, cuMemsetD2D16_v2, 3020, (cuda_device_ptr dst, size_t pitch, unsigned short value, size_t width, size_t height)) \
@@ -178,6 +182,7 @@
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3, 12030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, const void **edges, size_t *count)) \
     E(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, 10010, (int *mode)) \
     E(cuStreamWriteValue32, cuStreamWriteValue32_v2, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint32_t value, unsigned flags)) \
+    E(cuStreamWriteValue64, cuStreamWriteValue64_v2, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint64_t value, unsigned flags)) \
     E(cuStreamBatchMemOp, cuStreamBatchMemOp_v2, 11070, (cuda_stream stream, unsigned count, cuda_mem_op_params *ops, unsigned flags)) \
     E(cuStreamAddCallback, cuStreamAddCallback, 5000, (cuda_stream stream, cuda_stream_callback callback, void *user, unsigned flags)) \
     E(cuLaunchHostFunc, cuLaunchHostFunc, 10000, (cuda_stream stream, cuda_host_fn fn, void *user)) \
@@ -198,6 +203,8 @@
     E(cuModuleUnload, cuModuleUnload, 2000, (cuda_module module)) \
     E(cuModuleGetFunction, cuModuleGetFunction, 2000, (cuda_function *function, cuda_module module, const char *name)) \
     E(cuModuleGetGlobal, cuModuleGetGlobal_v2, 3020, (cuda_device_ptr *ptr, size_t *size, cuda_module module, const char *name)) \
+    E(cuModuleGetFunctionCount, cuModuleGetFunctionCount, 12040, (unsigned *count, cuda_module module)) \
+    E(cuModuleEnumerateFunctions, cuModuleEnumerateFunctions, 12040, (cuda_function *functions, unsigned count, cuda_module module)) \
     E(cuModuleGetLoadingMode, cuModuleGetLoadingMode, 11070, (int *mode)) \
     E(cuLinkCreate, cuLinkCreate_v2, 6050, (unsigned count, cuda_jit_option *options, void **values, cuda_link *link)) \
     E(cuLinkAddData, cuLinkAddData_v2, 6050, (cuda_link link, cuda_jit_input type, void *data, size_t size, const char *name, unsigned count, cuda_jit_option *options, void **values)) \
@@ -210,6 +217,9 @@
     E(cuLibraryGetKernel, cuLibraryGetKernel, 12000, (cuda_kernel *kernel, cuda_library library, const char *name)) \
     E(cuLibraryGetModule, cuLibraryGetModule, 12000, (cuda_module *module, cuda_library library)) \
     E(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000, (cuda_device_ptr *ptr, size_t *size, cuda_library library, const char *name)) \
+    E(cuLibraryGetManaged, cuLibraryGetManaged, 12000, (cuda_device_ptr *ptr, size_t *size, cuda_library library, const char *name)) \
+    E(cuLibraryGetKernelCount, cuLibraryGetKernelCount, 12040, (unsigned *count, cuda_library library)) \
+    E(cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, 12040, (cuda_kernel *kernels, unsigned count, cuda_library library)) \
     E(cuKernelGetFunction, cuKernelGetFunction, 12000, (cuda_function *function, cuda_kernel kernel)) \
     E(cuKernelGetAttribute, cuKernelGetAttribute, 12000, (int *value, cuda_function_attribute attribute, cuda_kernel kernel, cuda_device device)) \
     E(cuKernelSetAttribute, cuKernelSetAttribute, 12000, (cuda_function_attribute attribute, int value, cuda_kernel kernel, cuda_device device)) \
@@ -256,6 +266,10 @@
     E(cuMemcpy2DAsync, cuMemcpy2DAsync_v2_ptsz, 7000, (const cuda_memcpy_2d *copy, cuda_stream stream)) \
     E(cuMemcpy3D, cuMemcpy3D_v2_ptds, 7000, (const cuda_memcpy_3d *copy)) \
     E(cuMemcpy3DAsync, cuMemcpy3DAsync_v2_ptsz, 7000, (const cuda_memcpy_3d *copy, cuda_stream stream)) \
+    E(cuMemcpy3DPeer, cuMemcpy3DPeer_ptds, 7000, (const cuda_memcpy_3d *copy)) \
+    E(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz, 7000, (const cuda_memcpy_3d *copy, cuda_stream stream)) \
+    E(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_ptsz, 12080, (size_t count, cuda_batch_3d *blocks, size_t *failed, unsigned long long flags, cuda_stream stream)) \
+    E(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_v2_ptsz, 13000, (size_t count, cuda_batch_3d *blocks, unsigned long long flags, cuda_stream stream)) \
     E(cuMemsetD2D8, cuMemsetD2D8_v2_ptds, 7000, (cuda_device_ptr dst, size_t pitch, unsigned char value, size_t width, size_t height)) \
     E(cuMemsetD2D8Async, cuMemsetD2D8Async_ptsz, 7000, (cuda_device_ptr dst, size_t pitch, unsigned char value, size_t width, size_t height, cuda_stream stream)) \
     E(cuMemsetD2D16, cuMemsetD2D16_v2_ptds, 7000, (cuda_device_ptr dst, size_t pitch, unsigned short value, size_t width, size_t height)) \
@@ -303,6 +317,7 @@
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2_ptsz, 11030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, size_t *count)) \
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3_ptsz, 12030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, const void **edges, size_t *count)) \
     E(cuStreamWriteValue32, cuStreamWriteValue32_v2_ptsz, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint32_t value, unsigned flags)) \
+    E(cuStreamWriteValue64, cuStreamWriteValue64_v2_ptsz, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint64_t value, unsigned flags)) \
     E(cuStreamBatchMemOp, cuStreamBatchMemOp_v2_ptsz, 11070, (cuda_stream stream, unsigned count, cuda_mem_op_params *ops, unsigned flags)) \
     E(cuLaunchHostFunc, cuLaunchHostFunc_v2_ptsz, 13010, (cuda_stream stream, cuda_host_fn fn, void *user, unsigned mode)) \
     E(cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz, 11010, (cuda_event event, cuda_stream stream, unsigned flags)) \

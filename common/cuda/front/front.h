@@ -150,6 +150,11 @@ cuda_result front_function_device(cuda_function function, cuda_device *device);
  * freed with the kernel by free(). */
 cuda_result front_function_note(cuda_function function, void ***note);
 
+/* Gives a variable of a module that may be used, as cuModuleGetGlobal does. *managed: whether it is
+ * managed memory, which the process reaches at the same address. */
+cuda_result front_module_variable(cuda_module module, const char *name, cuda_device_ptr *ptr,
+                                  size_t *size, bool *managed);
+
 /* ---- links ---- */
 
 /*

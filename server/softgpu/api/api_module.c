@@ -434,18 +434,34 @@ cuda_result cuModuleEnumerateFunctions(cuda_function *functions, unsigned count,
     return CUDA_OK;
 }
 
+/* A module's variables lie in one block. It becomes memory of both sides when a managed one of them
+ * is found first, which the program does before it uses it. */
+cuda_result front_module_variable(cuda_module module, const char *name, cuda_device_ptr *ptr,
+                                  size_t *size, bool *managed)
+{
+    DRIVER_TRY(find_module(module));
+    if (!name)
+        return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(need_code(module));
+    const struct module *code = atomic_load(&module->code)->module;
+    if (module_variable(code, name, ptr, size) != 0)
+        return CUDA_ERR_NOT_FOUND;
+    *managed = module_variable_managed(code, name);
+    if (*managed)
+        memory_manage(module->globals);
+    return CUDA_OK;
+}
+
 cuda_result cuModuleGetGlobal_v2(cuda_device_ptr *ptr, size_t *size, cuda_module module,
                                  const char *name)
 {
-    uint64_t address;
+    cuda_device_ptr address;
     size_t bytes;
+    bool managed;
 
-    DRIVER_TRY(find_module(module));
-    if (!name || (!ptr && !size))
+    if (!ptr && !size)
         return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(need_code(module));
-    if (module_variable(atomic_load(&module->code)->module, name, &address, &bytes) != 0)
-        return CUDA_ERR_NOT_FOUND;
+    DRIVER_TRY(front_module_variable(module, name, &address, &bytes, &managed));
     if (ptr)
         *ptr = address;
     if (size)

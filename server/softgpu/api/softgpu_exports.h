@@ -20,11 +20,6 @@
     E(cuMemSetAccess, cuMemSetAccess, 10020, (cuda_device_ptr ptr, size_t size, const cuda_mem_access_desc *desc, size_t count)) \
     E(cuMemExportToShareableHandle, cuMemExportToShareableHandle, 10020, (void *shareable, cuda_mem_handle handle, cuda_mem_handle_type type, unsigned long long flags)) \
     E(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, 10020, (cuda_mem_handle *handle, void *os_handle, cuda_mem_handle_type type)) \
-    /* values in memory */ \
-    E(cuStreamWriteValue64, cuStreamWriteValue64_v2, 11070, (cuda_stream stream, cuda_device_ptr address, uint64_t value, unsigned flags)) \
-    /* modules */ \
-    E(cuModuleGetFunctionCount, cuModuleGetFunctionCount, 12040, (unsigned *count, cuda_module module)) \
-    E(cuModuleEnumerateFunctions, cuModuleEnumerateFunctions, 12040, (cuda_function *functions, unsigned count, cuda_module module)) \
     /* green contexts */ \
     E(cuDeviceGetDevResource, cuDeviceGetDevResource, 12040, (cuda_device device, cuda_dev_resource *resource, cuda_resource_type type)) \
     E(cuDevSmResourceSplitByCount, cuDevSmResourceSplitByCount, 12040, (cuda_dev_resource *result, unsigned *groups, const cuda_dev_resource *input, cuda_dev_resource *remaining, unsigned flags, unsigned min_count)) \

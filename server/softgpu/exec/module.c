@@ -119,3 +119,9 @@ int module_variable(const struct module *m, const char *name, uint64_t *address,
         *bytes = v->bytes;
     return 0;
 }
+
+bool module_variable_managed(const struct module *m, const char *name)
+{
+    const struct ptx_variable *v = ptx_find_variable(m->ptx, name);
+    return v && v->managed && v->space == PTX_SPACE_GLOBAL;
+}

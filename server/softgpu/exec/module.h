@@ -40,6 +40,8 @@ struct function *module_function_at(struct module *module, size_t index);
 /* Finds a .global or .const variable by name. Returns 0, or -1 if there is none. */
 int module_variable(const struct module *module, const char *name, uint64_t *address,
                     size_t *bytes);
+/* Whether the variable of this name is declared as managed memory. */
+bool module_variable_managed(const struct module *module, const char *name);
 
 struct function_info {
     const char *name;

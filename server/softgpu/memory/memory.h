@@ -78,6 +78,8 @@ cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size);
 /* The same for a program, whose memory goes with the contexts of its device. managed: it is memory
  * of both sides. */
 cuda_result memory_program_alloc(unsigned device, cuda_device_ptr *ptr, size_t size, bool managed);
+/* Has an allocation, which begins at ptr, be memory of both sides. */
+void memory_manage(cuda_device_ptr ptr);
 /* Whether a program's allocation begins at ptr. */
 bool memory_is_programs(cuda_device_ptr ptr);
 /* Frees a device's allocations that are programs'; and all host memory, or what is registered of

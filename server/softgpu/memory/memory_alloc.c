@@ -102,6 +102,14 @@ cuda_result memory_program_alloc(unsigned device, cuda_device_ptr *ptr, size_t s
                  size);
 }
 
+void memory_manage(cuda_device_ptr ptr)
+{
+    memory_change_begin();
+    if (memory_extent_at(ALLOCATION, ptr))
+        memory_table_manage(ptr);
+    memory_change_end();
+}
+
 static void free_locked(struct extent *extent)
 {
     memory_table_remove(extent->base);

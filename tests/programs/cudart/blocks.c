@@ -154,8 +154,43 @@ static void check_host_fills(void)
     (void)cudaGetLastError();
 }
 
+static void check_peers(void)
+{
+    struct cudart_pitched_ptr from = {0}, to = {0};
+    const struct cudart_extent extent = {WIDTH, HEIGHT, DEPTH};
+    struct cudart_memcpy_3d load = {
+        .src = {host, ROW, ROW, HEIGHT}, .extent = extent, .kind = CUDART_HOST_TO_DEVICE};
+    struct cudart_memcpy_3d store = {
+        .dst = {back, ROW, ROW, HEIGHT}, .extent = extent, .kind = CUDART_DEVICE_TO_HOST};
+
+    EXPECT(0, cudaMalloc3D(&from, extent));
+    EXPECT(0, cudaMalloc3D(&to, extent));
+    load.dst = from;
+    store.src = to;
+    struct cudart_memcpy_3d_peer copy = {.src = from, .dst = to, .extent = extent};
+    for (int call = 0; call < 4; call++) {
+        make_host();
+        EXPECT(0, cudaMemset3D(to, 0, extent));
+        EXPECT(0, cudaMemcpy3D(&load));
+        EXPECT(0, call == 0   ? cudaMemcpy3DPeer(&copy)
+                  : call == 1 ? cudaMemcpy3DPeer_ptds(&copy)
+                  : call == 2 ? cudaMemcpy3DPeerAsync(&copy, NULL)
+                              : cudaMemcpy3DPeerAsync_ptsz(&copy, NULL));
+        EXPECT(0, cudaDeviceSynchronize());
+        EXPECT(0, cudaMemcpy3D(&store));
+        check_rows(DEPTH, 0, HEIGHT);
+    }
+    copy.dst_device = 1000;
+    EXPECT(CUDART_INVALID_DEVICE, cudaMemcpy3DPeer(&copy));
+    EXPECT(CUDART_INVALID_VALUE, cudaMemcpy3DPeer(NULL));
+    EXPECT(0, cudaFree(from.ptr));
+    EXPECT(0, cudaFree(to.ptr));
+    (void)cudaGetLastError();
+}
+
 void check_blocks(void)
 {
+    check_peers();
     check_host_fills();
     check_2d();
     check_3d();

@@ -37,6 +37,9 @@ void check_queries(const char *kernel);
 /* Handles of kernels, libraries, functions of the driver. text: of kernels.ptx. */
 void check_libraries(const char *host, const char *text);
 
+/* Managed variables. The context is reset afterwards. */
+void check_managed_variables(void);
+
 /* Calls that no other part makes; kernel: as above. The context is there afterwards. */
 void check_rest(const char *kernel);
 

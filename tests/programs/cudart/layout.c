@@ -17,6 +17,16 @@
                    #theirs "." #their_member)
 #define NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 
+/* ---- copies ---- */
+
+SIZE(struct cudart_memcpy_3d, struct cudaMemcpy3DParms);
+SIZE(struct cudart_memcpy_3d_peer, struct cudaMemcpy3DPeerParms);
+SAME(struct cudart_memcpy_3d_peer, src, struct cudaMemcpy3DPeerParms, srcPtr);
+SAME(struct cudart_memcpy_3d_peer, src_device, struct cudaMemcpy3DPeerParms, srcDevice);
+SAME(struct cudart_memcpy_3d_peer, dst, struct cudaMemcpy3DPeerParms, dstPtr);
+SAME(struct cudart_memcpy_3d_peer, dst_device, struct cudaMemcpy3DPeerParms, dstDevice);
+SAME(struct cudart_memcpy_3d_peer, extent, struct cudaMemcpy3DPeerParms, extent);
+
 /* ---- devices -------------------------------------------------------------------------------- */
 
 #if CUDART_VERSION >= 13000

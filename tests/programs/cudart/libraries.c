@@ -47,7 +47,8 @@ static void check_library(cuda_library library)
 {
     const float five = 5;
     const char *name = NULL;
-    cuda_kernel kernel = NULL, other = NULL;
+    cuda_kernel kernel = NULL, other = NULL, all[4] = {NULL};
+    unsigned count = 0;
     void *scale_place = NULL;
     size_t bytes = 0;
 
@@ -67,6 +68,14 @@ static void check_library(cuda_library library)
                                               0));
     EXPECT(CUDART_INVALID_DEVICE, cudaKernelSetAttributeForDevice(
                                       kernel, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024, 1000));
+    EXPECT(0, cudaLibraryGetKernelCount(&count, library));
+    CHECK(count == 3);
+    EXPECT(0, cudaLibraryEnumerateKernels(all, 2, library));
+    CHECK(all[0] && all[1] && !all[2]);
+    EXPECT(0, cudaLibraryEnumerateKernels(all, 4, library));
+    CHECK(all[2] && !all[3]);
+    EXPECT(0, cudaFuncGetName(&name, all[2]));
+    EXPECT(CUDA_ERR_NOT_FOUND, cudaLibraryGetManaged(&scale_place, &bytes, library, "scale"));
     EXPECT(0, cudaLibraryUnload(library));
     EXPECT(CUDART_INVALID_DEVICE_FUNCTION,
            cudaLaunchKernel(kernel, (cudart_dim3){1, 1, 1}, (cudart_dim3){1, 1, 1}, NULL, 0, NULL));

@@ -522,19 +522,19 @@ static void check_reset(void)
 
 /* Of the functions that ours does not carry. A test looks at what it says of them. */
 cudart_error cudaGraphCreate(void **graph, unsigned flags);
-cudart_error cudaStreamGetDevice(cuda_stream stream, int *device);
+cudart_error cudaIpcGetMemHandle(void *handle, void *memory);
 
 static void check_absent(void)
 {
     const struct cudart_channel_format format = cudaCreateChannelDesc(32, 16, 8, 4, 2);
     void *graph = NULL;
-    int device = 7;
+    int handle = 7;
 
     EXPECT(CUDART_NOT_SUPPORTED, cudaGraphCreate(&graph, 0));
     EXPECT(CUDART_NOT_SUPPORTED, cudaGraphCreate(&graph, 0));
     EXPECT(CUDART_NOT_SUPPORTED, cudaGetLastError());
-    EXPECT(CUDART_NOT_SUPPORTED, cudaStreamGetDevice(NULL, &device));
-    CHECK(!graph && device == 7);
+    EXPECT(CUDART_NOT_SUPPORTED, cudaIpcGetMemHandle(&handle, NULL));
+    CHECK(!graph && handle == 7);
     CHECK(format.x == 32 && format.y == 16 && format.z == 8 && format.w == 4 && format.kind == 2);
 }
 
@@ -616,5 +616,6 @@ int main(int argc, char **argv)
     EXPECT(CUDART_INVALID_DEVICE_FUNCTION, launch(&scaled_add));
     EXPECT(0, cudaFree(device_a));
     EXPECT(0, cudaFreeHost(input));
+    check_managed_variables();
     return 0;
 }

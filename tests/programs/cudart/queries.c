@@ -24,6 +24,12 @@ cudart_error cudaMemcpyBatchAsync_ptsz(void **dsts, void **srcs, size_t *sizes, 
                                        size_t attribute_count, size_t *failed, cuda_stream stream);
 #define BATCH(name, dsts, srcs, sizes, attributes, firsts, stream)                                 \
     name(dsts, srcs, sizes, 2, attributes, firsts, 1, &failed, stream)
+cudart_error cudaMemcpy3DBatchAsync(size_t count, cuda_batch_3d *blocks, size_t *failed,
+                                    unsigned long long flags, cuda_stream stream);
+cudart_error cudaMemcpy3DBatchAsync_ptsz(size_t count, cuda_batch_3d *blocks, size_t *failed,
+                                         unsigned long long flags, cuda_stream stream);
+#define COPY_BLOCK(block, stream)         cudaMemcpy3DBatchAsync(1, block, &(size_t){0}, 0, stream)
+#define COPY_BLOCK_OWN(block, stream)     cudaMemcpy3DBatchAsync_ptsz(1, block, NULL, 0, stream)
 #define PREFETCH(ptr, size, device)       cudaMemPrefetchAsync(ptr, size, device, NULL)
 #define ADVISE(ptr, size, advice, device) cudaMemAdvise(ptr, size, advice, device)
 #define CAPTURE(stream, status)           cudaStreamGetCaptureInfo(stream, status, NULL)
@@ -44,6 +50,12 @@ cudart_error cudaMemcpyBatchAsync_ptsz(void *const *dsts, const void *const *src
                                        size_t attribute_count, cuda_stream stream);
 #define BATCH(name, dsts, srcs, sizes, attributes, firsts, stream)                                 \
     name(dsts, (const void *const *)srcs, sizes, 2, attributes, firsts, 1, stream)
+cudart_error cudaMemcpy3DBatchAsync(size_t count, cuda_batch_3d *blocks, unsigned long long flags,
+                                    cuda_stream stream);
+cudart_error cudaMemcpy3DBatchAsync_ptsz(size_t count, cuda_batch_3d *blocks,
+                                         unsigned long long flags, cuda_stream stream);
+#define COPY_BLOCK(block, stream)     cudaMemcpy3DBatchAsync(1, block, 0, stream)
+#define COPY_BLOCK_OWN(block, stream) cudaMemcpy3DBatchAsync_ptsz(1, block, 0, stream)
 #define PLACE(device)                                                                              \
     ((device) < 0 ? (cuda_mem_location){CUDA_MEM_LOCATION_HOST, 0}                                 \
                   : (cuda_mem_location){CUDA_MEM_LOCATION_DEVICE, (device)})
@@ -301,6 +313,23 @@ static void check_batches(void)
     EXPECT(0, BATCH(cudaMemcpyBatchAsync, back, dsts, sizes, attributes, firsts,
                     CUDA_STREAM_PER_THREAD));
     CHECK(strcmp(found, text) == 0);
+
+    /* The second and the fourth of four letters, as two rows of one byte. */
+    cuda_batch_3d block = {
+        .src = {CUDA_COPY_OPERAND_POINTER, (cuda_device_ptr)(uintptr_t)memory + 1, 2, 0, {0}},
+        .dst = {CUDA_COPY_OPERAND_POINTER, (cuda_device_ptr)(uintptr_t)found, 0, 0, {0}},
+        .width = 1,
+        .height = 2,
+        .depth = 1,
+        .order = CUDA_COPY_ORDER_STREAM};
+    EXPECT(CUDART_INVALID_VALUE, COPY_BLOCK(&block, NULL));
+    EXPECT(0, COPY_BLOCK(&block, CUDA_STREAM_PER_THREAD));
+    EXPECT(0, cudaStreamSynchronize(CUDA_STREAM_PER_THREAD));
+    CHECK(found[0] == text[1] && found[1] == text[3] && found[2] == text[2]);
+    block.dst.ptr += 2;
+    EXPECT(0, COPY_BLOCK_OWN(&block, NULL));
+    EXPECT(0, cudaStreamSynchronize(CUDA_STREAM_PER_THREAD));
+    CHECK(found[2] == text[1] && found[3] == text[3] && found[4] == text[4]);
     EXPECT(0, cudaFree(memory));
     (void)cudaGetLastError();
 }

@@ -25,6 +25,11 @@ static void check_kernels(const char *kernel)
     EXPECT(CUDART_INVALID_VALUE,
            cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&other, kernel, 128, 0, 2));
     CHECK(__cudaInitModule(NULL) == 0);
+#if RELEASE == 13
+    size_t parameters = 0;
+    EXPECT(0, cudaFuncGetParamCount(kernel, &parameters));
+    CHECK(parameters == 4);
+#endif
     (void)cudaGetLastError();
 }
 
@@ -68,10 +73,17 @@ static void check_device(void)
     (void)cudaGetLastError();
 }
 
+#if RELEASE == 13
+static void note(void *counter)
+{
+    ++*(int *)counter;
+}
+#endif
+
 /* A stream of the most urgent priority, which waits for an event of another. */
 static void check_order(char *device, char *host)
 {
-    int least, greatest, priority = 77;
+    int least, greatest, priority = 77, device_of = 77;
     cuda_stream stream;
     cuda_event event;
 
@@ -79,6 +91,20 @@ static void check_order(char *device, char *host)
     EXPECT(0, cudaStreamCreateWithPriority(&stream, 1 /* non-blocking */, greatest));
     EXPECT(0, cudaStreamGetPriority(stream, &priority));
     CHECK(priority == greatest);
+    EXPECT(0, cudaStreamGetDevice(stream, &device_of));
+    CHECK(device_of == 0);
+    EXPECT(CUDART_INVALID_VALUE, cudaStreamGetDevice(stream, NULL));
+    device_of = 77;
+    EXPECT(0, cudaStreamGetDevice_ptsz(NULL, &device_of));
+    CHECK(device_of == 0);
+#if RELEASE == 13
+    EXPECT(0, cudaLaunchHostFunc_v2(stream, note, &device_of, 1));
+    EXPECT(0, cudaStreamSynchronize(stream));
+    EXPECT(0, cudaLaunchHostFunc_v2_ptsz(NULL, note, &device_of, 0));
+    EXPECT(0, cudaStreamSynchronize(CUDA_STREAM_PER_THREAD));
+    CHECK(device_of == 2);
+    EXPECT(CUDART_INVALID_VALUE, cudaLaunchHostFunc_v2(stream, note, &device_of, 2));
+#endif
     EXPECT(0, cudaEventCreateWithFlags(&event, CUDA_EVENT_DISABLE_TIMING));
     EXPECT(0, cudaMemset(device, 9, BYTES));
     EXPECT(0, cudaEventRecord(event, NULL));
@@ -109,6 +135,15 @@ static void check_memory(void)
     EXPECT(0, cudaMemPoolSetAccess(pool, &map, 1));
     EXPECT(0, cudaMemPoolGetAccess(&access, pool, &place));
     CHECK(access == CUDA_MEM_ACCESS_READWRITE);
+#if RELEASE == 13
+    const cuda_mem_allocation_type pinned = CUDA_MEM_ALLOCATION_PINNED;
+    cuda_mem_pool same = NULL;
+    EXPECT(0, cudaMemGetDefaultMemPool(&same, &place, pinned));
+    CHECK(same == pool);
+    EXPECT(0, cudaMemSetMemPool(&place, pinned, pool));
+    EXPECT(0, cudaMemGetMemPool(&same, &place, pinned));
+    CHECK(same == pool);
+#endif
     EXPECT(0, cudaMalloc(&device, BYTES));
     check_order(device, host);
     EXPECT(0, cudaFree(device));

@@ -305,6 +305,19 @@ void check_values(const struct work *work)
     OK(cuStreamBatchMemOp_v2(NULL, 3, ops, 0));
     OK(cuMemcpyDtoH_v2(word, work->words, 8));
     CHECK(word[0] == 3 && word[1] == 4);
+    uint64_t *wide = (uint64_t *)(void *)word;
+    OK(cuStreamWriteValue64_v2(NULL, work->words, 1ull << 40 | 5, 0));
+    OK(cuMemcpyDtoH_v2(wide, work->words, 8));
+    CHECK(*wide == (1ull << 40 | 5));
+    OK(cuStreamWriteValue64_v2(CUDA_STREAM_PER_THREAD, (cuda_device_ptr)(uintptr_t)wide, 1ull << 50,
+                               0));
+    OK(cuStreamSynchronize(CUDA_STREAM_PER_THREAD));
+    CHECK(*wide == 1ull << 50);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuStreamWriteValue64_v2(NULL, work->words + 4, 0, 0));
+    cuda_mem_op_params wide_op = {.write_value = {.operation = CUDA_MEM_OP_WRITE_VALUE_64,
+                                                  .address = work->words,
+                                                  .value64 = 4ull << 32 | 3}};
+    OK(cuStreamBatchMemOp_v2(NULL, 1, &wide_op, 0));
     /* Nothing is done if one of them is not carried. */
     ops[0].write_value.value = 5;
     ops[1].operation = CUDA_MEM_OP_WAIT_VALUE_32;

@@ -97,12 +97,15 @@ static void calls(void)
     check_sync_memory(&work);
     check_per_thread(&work);
     check_managed(&work);
+    check_variables();
+    check_enumeration(&work);
     check_stream_attributes(&work);
     check_values(&work);
     check_occupancy(&work);
     check_link(&work);
     check_old_launches(&work);
     check_batches(&work);
+    check_block_copies(&work);
     check_rest(&work);
     OK(cuModuleUnload(work.module));
     OK(cuDevicePrimaryCtxRelease_v2(0));

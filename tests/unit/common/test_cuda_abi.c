@@ -239,6 +239,19 @@ static void structures_agree(void **state)
     SAME_MEMBER(cuda_memcpy_3d, dst_lod, CUDA_MEMCPY3D, dstLOD);
     SAME_MEMBER(cuda_memcpy_3d, dst_height, CUDA_MEMCPY3D, dstHeight);
     SAME_MEMBER(cuda_memcpy_3d, depth, CUDA_MEMCPY3D, Depth);
+    SAME_SIZE(cuda_memcpy_3d, CUDA_MEMCPY3D_PEER);
+    SAME_MEMBER(cuda_memcpy_3d, src_context, CUDA_MEMCPY3D_PEER, srcContext);
+    SAME_MEMBER(cuda_memcpy_3d, dst_context, CUDA_MEMCPY3D_PEER, dstContext);
+    SAME_SIZE(cuda_batch_3d, CUDA_MEMCPY3D_BATCH_OP);
+    SAME_MEMBER(cuda_batch_3d, src, CUDA_MEMCPY3D_BATCH_OP, src);
+    SAME_MEMBER(cuda_batch_3d, dst.ptr, CUDA_MEMCPY3D_BATCH_OP, dst.op.ptr.ptr);
+    SAME_MEMBER(cuda_batch_3d, dst.row, CUDA_MEMCPY3D_BATCH_OP, dst.op.ptr.rowLength);
+    SAME_MEMBER(cuda_batch_3d, dst.rows, CUDA_MEMCPY3D_BATCH_OP, dst.op.ptr.layerHeight);
+    SAME_MEMBER(cuda_batch_3d, width, CUDA_MEMCPY3D_BATCH_OP, extent.width);
+    SAME_MEMBER(cuda_batch_3d, order, CUDA_MEMCPY3D_BATCH_OP, srcAccessOrder);
+    SAME_MEMBER(cuda_batch_3d, flags, CUDA_MEMCPY3D_BATCH_OP, flags);
+    assert_int_equal(CUDA_COPY_OPERAND_POINTER, CU_MEMCPY_OPERAND_TYPE_POINTER);
+    assert_int_equal(CUDA_COPY_OPERAND_ARRAY, CU_MEMCPY_OPERAND_TYPE_ARRAY);
     SAME_SIZE(cuda_mem_allocation_prop, CUmemAllocationProp);
     SAME_MEMBER(cuda_mem_allocation_prop, type, CUmemAllocationProp, type);
     SAME_MEMBER(cuda_mem_allocation_prop, requested_handle_types, CUmemAllocationProp,

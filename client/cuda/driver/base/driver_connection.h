@@ -62,10 +62,16 @@ void driver_connection_show(const gpushare_connection *connection, bool all);
 /* Waits for all work of the connection if its kernels may have printed, and shows that. */
 cuda_result driver_connection_finish(gpushare_connection *connection);
 
-/* Load modules, as driver_print does, which finds the ring of the connection's device. */
+/* Load and unload modules of the connection's device, as driver_managed does. */
 cuda_result driver_connection_load(gpushare_connection *connection, const void *image, size_t bytes,
                                    gpushare_module **module);
 cuda_result driver_connection_load_file(gpushare_connection *connection, const char *path,
                                         gpushare_module **module);
+cuda_result driver_connection_unload(gpushare_module *module);
+
+/* Finds a variable of a module. Returns CUDA_ERR_NOT_FOUND too. *managed: whether it is a managed
+ * one. */
+cuda_result driver_connection_variable(gpushare_module *module, const char *name,
+                                       gpushare_address *address, uint64_t *bytes, bool *managed);
 
 #endif

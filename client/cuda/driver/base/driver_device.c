@@ -28,6 +28,7 @@ static cuda_result describe_all(uint32_t count)
         driver_devices[i].ordinal = (cuda_device)i;
         pthread_mutex_init(&driver_devices[i].lock, NULL);
         pthread_mutex_init(&driver_devices[i].print.lock, NULL);
+        pthread_mutex_init(&driver_devices[i].managed.lock, NULL);
     }
     return CUDA_OK;
 }
@@ -129,6 +130,7 @@ void driver_device_disconnect(struct driver_device *device)
         return;
     driver_host_fn_drain(connection);
     driver_print_forget(&device->print, connection);
+    driver_managed_forget(&device->managed);
     driver_pool_forget(device->ordinal);
     driver_registered_forget(device->ordinal);
     device->host_stream = NULL;

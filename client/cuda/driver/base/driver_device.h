@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "client/cuda/driver/managed/driver_managed.h"
 #include "client/cuda/driver/print/driver_print.h"
 #include "client/gpushare.h"
 #include "common/cuda/cuda_driver.h"
@@ -36,6 +37,7 @@ struct driver_device {
     struct gpushare_stream *host_stream;
     uint64_t host_value;
     struct driver_print print;
+    struct driver_managed managed;
 };
 
 /* Read by the functions below alone. */

@@ -2,14 +2,9 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/cuda/driver/print/driver_print.h"
 
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "client/cuda/driver/print/print_code.h"
 #include "client/engine/connection.h"
@@ -82,56 +77,15 @@ static gpushare_error load_printing(struct driver_print *print, gpushare_connect
 
 /* ---- modules ---- */
 
-/* Gives the text of an image that prints; NULL for another. */
-static gpushare_error make_code(const gpushare_connection *connection, const void *image,
-                                size_t bytes, struct print_code *code)
+gpushare_error driver_print_load(struct driver_print *print, gpushare_connection *connection,
+                                 const struct driver_image *image, gpushare_module **module)
 {
-    const struct gpushare_device *device = &connection->device;
-    uint32_t compute = device->compute_major * 10 + device->compute_minor;
-    return print_code_make(image, bytes, compute, code) < 0 ? failure(MESSAGE(process_no_memory))
-                                                            : GPUSHARE_SUCCESS;
-}
-
-gpushare_error driver_print_load_image(struct driver_print *print, gpushare_connection *connection,
-                                       const void *image, size_t bytes, gpushare_module **module)
-{
-    struct print_code code;
-    gpushare_error error = make_code(connection, image, bytes, &code);
-    if (!error)
-        error = code.text ? load_printing(print, connection, &code, module)
-                          : module_load_image(connection, image, bytes, module);
-    free(code.text);
-    return error;
-}
-
-/* A file that can't be read has no text: module_load_file says why. */
-static gpushare_error make_code_of_file(const gpushare_connection *connection, const char *path,
-                                        struct print_code *code)
-{
-    struct stat status;
-    void *image = MAP_FAILED;
-    *code = (struct print_code){.text = NULL};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return GPUSHARE_SUCCESS;
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
-        image = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (image == MAP_FAILED)
-        return GPUSHARE_SUCCESS;
-    gpushare_error error = make_code(connection, image, (size_t)status.st_size, code);
-    munmap(image, (size_t)status.st_size);
-    return error;
-}
-
-gpushare_error driver_print_load_file(struct driver_print *print, gpushare_connection *connection,
-                                      const char *path, gpushare_module **module)
-{
-    struct print_code code;
-    gpushare_error error = make_code_of_file(connection, path, &code);
-    if (!error)
-        error = code.text ? load_printing(print, connection, &code, module)
-                          : module_load_file(connection, path, module);
+    struct print_code code = {.text = NULL};
+    if (image->text && print_code_make(image->text, image->length, &code) < 0)
+        return failure(MESSAGE(process_no_memory));
+    gpushare_error error = code.text
+                               ? load_printing(print, connection, &code, module)
+                               : module_load_image(connection, image->bytes, image->count, module);
     free(code.text);
     return error;
 }

@@ -33,12 +33,18 @@ enum {
     PRINT_BYTES_MAX = 1 << 30, /* a record's size is a word of 32 bits */
 };
 
-/* Load a module as module_load_image and module_load_file do. One that prints has
- * our function in the place of vprintf. */
-gpushare_error driver_print_load_image(struct driver_print *print, gpushare_connection *connection,
-                                       const void *image, size_t bytes, gpushare_module **module);
-gpushare_error driver_print_load_file(struct driver_print *print, gpushare_connection *connection,
-                                      const char *path, gpushare_module **module);
+/* A program's image, with its size, and the PTX of it that the server takes. */
+struct driver_image {
+    const void *bytes;
+    size_t count;
+    const char *text; /* NULL: it has none */
+    size_t length;
+};
+
+/* Loads a module as module_load_image does. One that prints has our function in the place of
+ * vprintf. */
+gpushare_error driver_print_load(struct driver_print *print, gpushare_connection *connection,
+                                 const struct driver_image *image, gpushare_module **module);
 
 /* Whether any device has a ring. */
 bool driver_print_is_used(void);

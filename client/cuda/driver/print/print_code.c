@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cuda/fatbin.h"
 #include "common/cuda/ptx_token.h"
 
 static const char word[] = "vprintf";
@@ -196,37 +195,9 @@ static int rewrite(const char *text, uint32_t length, struct print_code *code)
     return 0;
 }
 
-static int rewrite_text(const char *text, size_t bytes, struct print_code *code)
+int print_code_make(const char *text, size_t length, struct print_code *code)
 {
-    bool may = bytes <= UINT32_MAX && memmem(text, bytes, word, LETTERS);
-    return may ? rewrite(text, (uint32_t)bytes, code) : 0;
-}
-
-/* A payload that can't be unpacked is the server's to refuse. */
-static int rewrite_fatbin(const void *image, size_t bytes, uint32_t compute,
-                          struct print_code *code)
-{
-    struct fatbin_entry entry;
-    char *text;
-    size_t count;
-    if (fatbin_select_ptx(image, bytes, compute, &entry) <= 0)
-        return 0;
-    int result = fatbin_payload(&entry, &text, &count);
-    if (result < 0)
-        return result == -ENOMEM ? result : 0;
-    result = rewrite_text(text, count, code);
-    free(text);
-    return result;
-}
-
-int print_code_make(const void *image, size_t bytes, uint32_t compute, struct print_code *code)
-{
-    static const char elf[4] = {0x7f, 'E', 'L', 'F'};
-    const char *text = image;
     *code = (struct print_code){.text = NULL};
-    if (bytes >= sizeof elf && memcmp(image, elf, sizeof elf) == 0)
-        return 0;
-    if (bytes >= FATBIN_HEADER_BYTES && fatbin_size(image))
-        return rewrite_fatbin(image, bytes, compute, code);
-    return rewrite_text(text, strnlen(text, bytes), code);
+    bool may = length <= UINT32_MAX && memmem(text, length, word, LETTERS);
+    return may ? rewrite(text, (uint32_t)length, code) : 0;
 }

@@ -15,16 +15,12 @@
 #include <stdint.h>
 
 struct print_code {
-    char *text; /* PTX, with a zero byte behind it; malloc'ed. NULL: the image has no such call */
+    char *text; /* PTX, with a zero byte behind it; malloc'ed. NULL: there is no such call */
     size_t bytes;
     char ring[40]; /* the name of the variable that takes the ring's address, 8 bytes */
 };
 
-/*
- * Looks at an image of `bytes` bytes: a fatbin, of which the PTX is taken that the server would
- * take, or PTX. Cubins and what can't be read have no text. compute: 90 for compute capability 9.0.
- * Returns 0 or -ENOMEM. The caller frees code->text.
- */
-int print_code_make(const void *image, size_t bytes, uint32_t compute, struct print_code *code);
+/* Looks at PTX of `length` bytes. Returns 0 or -ENOMEM. The caller frees code->text. */
+int print_code_make(const char *text, size_t length, struct print_code *code);
 
 #endif

@@ -83,6 +83,19 @@ struct cudart_memcpy_3d {
 };
 _Static_assert(sizeof(struct cudart_memcpy_3d) == 160, "cudaMemcpy3DParms");
 
+struct cudart_memcpy_3d_peer {
+    void *src_array;
+    struct cudart_pos src_pos;
+    struct cudart_pitched_ptr src;
+    int src_device;
+    void *dst_array;
+    struct cudart_pos dst_pos;
+    struct cudart_pitched_ptr dst;
+    int dst_device;
+    struct cudart_extent extent;
+};
+_Static_assert(sizeof(struct cudart_memcpy_3d_peer) == 168, "cudaMemcpy3DPeerParms");
+
 enum cudart_memory_type {
     CUDART_MEMORY_UNREGISTERED = 0, /* the program's own */
     CUDART_MEMORY_HOST = 1,

@@ -73,6 +73,12 @@ static inline cudart_error runtime_driver_open(void)
     X(cuMemcpy3D, cuMemcpy3D_v2, 3020, 0, (const cuda_memcpy_3d *copy))                            \
     X(cuMemcpy3DAsync, cuMemcpy3DAsync_v2, 3020, 0,                                                \
       (const cuda_memcpy_3d *copy, cuda_stream stream))                                            \
+    X(cuMemcpy3DPeer, cuMemcpy3DPeer, 4000, 0, (const cuda_memcpy_3d *copy))                       \
+    X(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, 4000, 0,                                           \
+      (const cuda_memcpy_3d *copy, cuda_stream stream))                                            \
+    X(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync, 12080, 0,                                        \
+      (size_t count, cuda_batch_3d * blocks, size_t * failed, unsigned long long flags,            \
+       cuda_stream stream))                                                                        \
     X(cuMemcpyPeer, cuMemcpyPeer, 4000, 0,                                                         \
       (cuda_device_ptr dst, cuda_context dst_context, cuda_device_ptr src,                         \
        cuda_context src_context, size_t size))                                                     \
@@ -97,6 +103,12 @@ static inline cudart_error runtime_driver_open(void)
     X(cuDeviceGetMemPool, cuDeviceGetMemPool, 11020, 0,                                            \
       (cuda_mem_pool * pool, cuda_device device))                                                  \
     X(cuDeviceSetMemPool, cuDeviceSetMemPool, 11020, 0, (cuda_device device, cuda_mem_pool pool))  \
+    X(cuMemGetDefaultMemPool, cuMemGetDefaultMemPool, 13000, 0,                                    \
+      (cuda_mem_pool * pool, cuda_mem_location * location, cuda_mem_allocation_type type))         \
+    X(cuMemGetMemPool, cuMemGetMemPool, 13000, 0,                                                  \
+      (cuda_mem_pool * pool, cuda_mem_location * location, cuda_mem_allocation_type type))         \
+    X(cuMemSetMemPool, cuMemSetMemPool, 13000, 0,                                                  \
+      (cuda_mem_location * location, cuda_mem_allocation_type type, cuda_mem_pool pool))           \
     X(cuMemPoolCreate, cuMemPoolCreate, 11020, 0,                                                  \
       (cuda_mem_pool * pool, const cuda_mem_pool_props *props))                                    \
     X(cuMemPoolDestroy, cuMemPoolDestroy, 11020, 0, (cuda_mem_pool pool))                          \
@@ -138,6 +150,15 @@ static inline cudart_error runtime_driver_open(void)
       (cuda_kernel * kernel, cuda_library library, const char *name))                              \
     X(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000, 0,                                            \
       (cuda_device_ptr * ptr, size_t * size, cuda_library library, const char *name))              \
+    X(cuLibraryGetManaged, cuLibraryGetManaged, 12000, 0,                                          \
+      (cuda_device_ptr * ptr, size_t * size, cuda_library library, const char *name))              \
+    X(cuLibraryGetKernelCount, cuLibraryGetKernelCount, 12040, 0,                                  \
+      (unsigned *count, cuda_library library))                                                     \
+    X(cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, 12040, 0,                              \
+      (cuda_kernel * kernels, unsigned count, cuda_library library))                               \
+    X(cuStreamGetDevice, cuStreamGetDevice, 12080, 0, (cuda_stream stream, cuda_device * device))  \
+    X(cuFuncGetParamCount, cuFuncGetParamCount, 13020, 0,                                          \
+      (cuda_function function, size_t * count))                                                    \
     X(cuKernelSetAttribute, cuKernelSetAttribute, 12000, 0,                                        \
       (cuda_function_attribute attribute, int value, cuda_kernel kernel, cuda_device device))
 
