@@ -8,10 +8,11 @@
   samples.py run --server [NAME...]         each one as a client of a server of its own
   samples.py run --server --four [NAME...]  four at a time, each with other limits
   samples.py wall [NAME...]                 the wall time as a client against straight, three runs each
+  samples.py table RESULTS.json...          the tables of docs/compatibility.md, of what run --json wrote in each way
 
 Nothing of the repository is kept in the tree. --limit S is the time that one may take (600 s). A program is right if it
 prints the verdict that samples.txt names and no word of a failure; its exit status alone says too little. The exit
-status is 0 if all that ran were right or waived.
+status is 0 if all that ran were right or waived; of table, if each has the same outcome in each way.
 """
 import argparse
 import collections
@@ -157,9 +158,31 @@ def wall(samples, options):
     return ratios
 
 
+def table(paths):
+    """Prints the outcomes in each way, and the samples that are not right in all. Returns whether any differs."""
+    ways = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            ways[os.path.splitext(os.path.basename(path))[0]] = {row["name"]: Result(**row) for row in json.load(file)}
+    kinds = ("right", "waived", "refused", "late")
+    print("| way | samples | %s | others | right within 60 s |\n|---|---|%s" % (" | ".join(kinds), "---|" * (len(kinds) + 2)))
+    for way, results in ways.items():
+        counted = collections.Counter(result.outcome for result in results.values())
+        soon = sum(result.outcome == "right" and result.seconds <= 60 for result in results.values())
+        cells = [len(results), *(counted[kind] for kind in kinds), len(results) - sum(counted[kind] for kind in kinds), soon]
+        print("| %s | %s |" % (way, " | ".join(map(str, cells))))
+    print("\n| sample | %s |\n|---|%s" % (" | ".join(ways), "---|" * len(ways)))
+    names = sorted({name for results in ways.values() for name in results})
+    outcomes = {name: [results[name].outcome if name in results else "-" for results in ways.values()] for name in names}
+    for name in names:
+        if set(outcomes[name]) != {"right"}:
+            print("| %s | %s |" % (name, " | ".join(outcomes[name])))
+    return any(len(set(of_all)) > 1 for of_all in outcomes.values())
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("build", "run", "wall"))
+    parser.add_argument("what", choices=("build", "run", "wall", "table"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--server", action="store_true")
     parser.add_argument("--four", action="store_true")
@@ -175,6 +198,8 @@ def main():
             failed = failed or bool(said)
             print(f"{sample.name:55} {'NOT BUILT: ' + said if said else 'built'}", flush=True)
         return failed
+    if options.what == "table":
+        return table(options.names)
     samples = [sample for sample in listed(options.names) if os.path.exists(program_of(sample))]
     if not samples:
         parser.error("none of them is built: samples.py build FOLDER")

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """The list of NVIDIA's samples, and the verdicts on what they print: scripts stand in for the samples."""
+import contextlib
+import io
+import json
 import os
 import re
 import sys
@@ -61,6 +64,28 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.judged("echo 'code=801(cudaErrorNotSupported)'; exit 1"), "refused")
         self.assertEqual(self.judged("echo no second device, waiving; exit 2"), "waived")
         self.assertEqual(self.judged("exec sleep 60", limit=0.2), "late")
+
+
+class Table(unittest.TestCase):
+    def printed(self, **ways):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, way + ".json") for way in ways]
+            for path, rows in zip(paths, ways.values()):
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump([samples.Result(*row, "")._asdict() for row in rows], file)
+            with contextlib.redirect_stdout(io.StringIO()) as text:
+                differs = samples.table(paths)
+            return differs, text.getvalue()
+
+    def test_ways_are_counted_and_compared(self):
+        differs, text = self.printed(straight=[("a", "right", 1), ("b", "right", 61), ("c", "waived", 1)],
+                                     server=[("a", "right", 1), ("b", "status 1", 1), ("c", "waived", 1)])
+        self.assertTrue(differs)
+        self.assertIn("| straight | 3 | 2 | 1 | 0 | 0 | 0 | 1 |\n| server | 3 | 1 | 1 | 0 | 0 | 1 | 1 |\n", text)
+        self.assertTrue(text.endswith("| b | right | status 1 |\n| c | waived | waived |\n"), text)
+
+    def test_equal_outcomes_do_not_differ(self):
+        self.assertFalse(self.printed(straight=[("a", "late", 9)], server=[("a", "late", 9)])[0])
 
 
 if __name__ == "__main__":
