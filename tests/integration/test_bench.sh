@@ -16,6 +16,7 @@ fi
 rows="overlap_two_clients overlap_two_clients_serialized overlap_copy_compute \
     memory_exact_bytes accounting_error neighbour_streams stall_by_arrivals_ms_p99 stall_by_endless_ms load_waits_ms_p99 \
     windows_share dropin_launch_ns dropin_launch_sync_us dropin_copy_pinned dropin_copy_pageable dropin_malloc_warm dropin_start_ms \
+    dropin_samples_wall \
     ring_bytes_idle_client idle_cpu_seconds idle_thread_wakeups idle_client_bytes metrics_scrape_ms"
 if [ "$(nproc)" -ge 2 ]; then # these pin themselves to one processor, or to two
     rows="$rows launch_async launch_sync_vs_pingpong launch_sync_vs_socket launch_with_64_clients copy_h2d copy_d2h \

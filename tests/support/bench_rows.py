@@ -11,7 +11,7 @@ TIMES, RATES = ("ns", "us", "ms"), ("GB/s", "1/s")
 STEADY = {"overlap_two_clients", "overlap_two_clients_serialized", "overlap_copy_compute", "lease_5ms_loss", "threads_30_70_error", "priority_p99",
           "neighbour_streams", "softgpu_block_start_ns",
           "softgpu_lane_instructions_per_second", "dropin_launch_sync_us", "dropin_copy_pinned", "dropin_copy_pageable",
-          "dropin_malloc_warm", "dropin_start_ms"}
+          "dropin_malloc_warm", "dropin_start_ms", "dropin_samples_wall"}
 
 
 def read(path, names):

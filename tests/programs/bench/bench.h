@@ -88,6 +88,7 @@ void bench_dropin_copy_pinned(struct bench_result *result);
 void bench_dropin_copy_pageable(struct bench_result *result);
 void bench_dropin_allocate(struct bench_result *result);
 void bench_dropin_start(struct bench_result *result);
+void bench_dropin_samples(struct bench_result *result);
 
 /* ---- what rows share ---- */
 

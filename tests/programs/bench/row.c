@@ -80,6 +80,8 @@ const struct row rows[] = {
     {"dropin_malloc_warm", "ms", "on the device itself", RATIO_MAX, 0, 0.5, bench_dropin_allocate,
      0},
     {"dropin_start_ms", "ms", NULL, VALUE_MAX, 0, 5, bench_dropin_start, 0},
+    {"dropin_samples_wall", "ms", "on the device itself", RATIO_MAX, 0, 1.03, bench_dropin_samples,
+     0},
     {"ring_bytes_idle_client", "bytes", NULL, VALUE_MAX, 0, 64 << 10, bench_ring_bytes, 0},
     {"softgpu_lane_instructions_per_second", "1/s", NULL, VALUE_MIN, 1e9, 0,
      bench_lane_instructions, 0},

@@ -5,8 +5,12 @@
  * kind of device, in turn. The launch alone is on the null driver, with the client on CPU 0 and the
  * worker on CPU 1, as in the launch rows.
  *
+ * The row of whole programs has examples/unmodified/heat instead, which needs no toolkit either:
+ * tests/programs/samples measures NVIDIA's samples, where nvcc is there to build them.
+ *
  * No neighbours but there: a program that is alone on its device has none to be compared beside.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +33,14 @@ static const char *const device[] = {"SOFTGPU_STRICT=1",
                                      "SOFTGPU_VARIATION_PERCENT=0",
                                      NULL};
 
-/* server: NULL: straight on the software GPU. Does not return. */
-static void become_pace(const char *mode, const struct server *server, int out)
+/* Becomes a program of the build, called with one word. server: NULL: straight on the software GPU.
+ * Does not return. */
+static void become(const char *program, const char *word, const struct server *server, int out)
 {
     char path[600], own[600], soft[600], libraries[1300], seed[48];
     server_build_path("lib/gpushare", own, sizeof own);
     server_build_path("lib/softgpu", soft, sizeof soft);
-    server_build_path("tests/programs/pace/pace", path, sizeof path);
+    server_build_path(program, path, sizeof path);
     if (server) {
         setenv("GPUSHARE_SOCKET", server_socket(server), 1);
         snprintf(libraries, sizeof libraries, "%s", own);
@@ -48,7 +53,7 @@ static void become_pace(const char *mode, const struct server *server, int out)
     }
     setenv("LD_LIBRARY_PATH", libraries, 1);
     dup2(out, STDOUT_FILENO);
-    execl(path, path, mode, (char *)NULL);
+    execl(path, path, word, (char *)NULL);
     _exit(127);
 }
 
@@ -60,7 +65,7 @@ static struct figures run_pace(const char *mode, const struct server *server)
         bench_die("no pipe");
     pid_t child = fork();
     if (child == 0)
-        become_pace(mode, server, ends[1]);
+        become("tests/programs/pace/pace", mode, server, ends[1]);
     close(ends[1]);
     FILE *from = fdopen(ends[0], "r");
     int found = from ? fscanf(from, "%lf %lf", &figures.first, &figures.second) : 0;
@@ -169,4 +174,43 @@ void bench_dropin_allocate(struct bench_result *result)
     snprintf(result->note, sizeof result->note, "the first step %.4g ms, on the device itself %.4g",
              bench_median(turns.client_second, turns.count),
              bench_median(turns.direct_second, turns.count));
+}
+
+/* Wall time of examples/unmodified/heat, from its start to its exit, in ms: it exits with 0 only if
+ * its result is right. */
+static double run_whole(const char *steps, const struct server *server)
+{
+    static const char program[] = "examples/unmodified/heat";
+    char path[600];
+    int status, nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    server_build_path(program, path, sizeof path);
+    if (access(path, X_OK) < 0)
+        bench_die("%s is not there: its object is checked in for x86_64, and is linked without a "
+                  "sanitizer alone",
+                  program);
+    double began = bench_now();
+    pid_t child = fork();
+    if (child == 0)
+        become(program, steps, server, nowhere);
+    if (child < 0 || waitpid(child, &status, 0) != child || status)
+        bench_die("%s %s failed %s", program, steps,
+                  server ? "as a client" : "on the device itself");
+    close(nowhere);
+    return (bench_now() - began) * 1e3;
+}
+
+/* Four sizes in turn, so that the median is not of one length of a program. */
+void bench_dropin_samples(struct bench_result *result)
+{
+    static const char *const steps[] = {"50", "100", "200", "400"};
+    enum { SIZES = sizeof steps / sizeof *steps, ROUNDS = 5 };
+    double client[SIZES * ROUNDS], direct[SIZES * ROUNDS];
+    size_t count = bench_short ? 1 : SIZES * ROUNDS;
+    struct server *server = bench_server_steady(NULL);
+    for (size_t i = 0; i < count; i++) {
+        client[i] = run_whole(steps[i % SIZES], server);
+        direct[i] = run_whole(steps[i % SIZES], NULL);
+    }
+    bench_server_stop(server);
+    bench_pairs(result, client, direct, count);
 }
