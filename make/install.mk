@@ -108,7 +108,13 @@ install: install-built ## install below PREFIX (default /usr/local); DESTDIR is 
 INSTALLED_DIRS := $(patsubst %/,%,$(sort $(dir $(INSTALLED)) $(DOCDIR)/ $(PREFIX)/lib/gpushare/))
 EMPTY_DIRS := $(if $(filter /usr /usr/local,$(PREFIX)),$(filter %/gpushare $(SOFTGPUDIR) $(CMAKEDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)), \
     $(filter $(PREFIX)/% %/gpushare $(SOFTGPUDIR) $(CMAKEDIR) $(DOCDIR)/%,$(INSTALLED_DIRS)) $(addprefix $(PREFIX)/,lib/systemd lib/cmake share/bash-completion share/doc share/man share) $(PREFIX))
+# systemd can't disable a unit whose file is gone, so the links of enabled units would stay, and the service would run on.
+# Debian's systemd makes links to /lib for units below /usr/lib.
 uninstall: ## remove what install put there (same PREFIX and DESTDIR); configuration and users stay
+	enabled=$$(for unit in $(UNITS); do find $(DESTDIR)/etc/systemd/system -path "*.wants/$$unit" '(' -lname "$(UNITDIR)/$$unit" \
+	    -o -lname "$(UNITDIR:/usr/lib/%=/lib/%)/$$unit" ')' -printf ' %f' 2>/dev/null; done); \
+	[ -z "$$enabled" ] || { echo "Nothing is removed yet, because systemd has units of it enabled. As root run:" >&2; \
+	    echo "  systemctl disable --now$$enabled" >&2; echo "Then make uninstall again." >&2; exit 1; }
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	for folder in $$(printf '%s\n' $(addprefix $(DESTDIR),$(EMPTY_DIRS)) | sort -r); do \
 	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done

@@ -152,7 +152,18 @@ if [ -z "$(nm -D "root/usr/lib/libgpushare-client.so.0" | grep -E '__(asan|tsan|
 fi
 
 cd "$OLDPWD" || exit 1
+# While systemd has a unit enabled, uninstall removes nothing, and names the command that disables it.
+wants=$root/etc/systemd/system/sockets.target.wants
+mkdir -p "$wants" || exit 1
+ln -s /lib/systemd/system/gpushared.socket "$wants/" || exit 1
+ln -s /opt/lib/systemd/system/gpushared.service "$wants/" || exit 1
+said=$(make --no-print-directory -j1 uninstall BUILD="$build" DESTDIR="$root" PREFIX=/usr 2>&1) && fail "uninstall removed an enabled unit"
+grep -qx '  systemctl disable --now gpushared.socket' <<<"$said" || fail "uninstall does not name the enabled unit: $said"
+[ -s "$root/usr/lib/systemd/system/gpushared.socket" ] || fail "uninstall removed something before it failed"
+rm "$wants/gpushared.socket" || exit 1
+# Another installation's unit of the same name is none of ours.
 install uninstall DESTDIR="$root" PREFIX=/usr
+rm "$wants/gpushared.service" || exit 1
 left=$(find "$root" -not -type d)
 [ -z "$left" ] || fail "uninstall left: $left"
 
