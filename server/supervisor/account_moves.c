@@ -68,18 +68,29 @@ static int plan_share(struct account_moves *moves, uint32_t device,
     return 0;
 }
 
+/* Whether accounts that stay the same bound the client's multiprocessors in another way. */
+static bool bounds_differ(const struct client_accounts *a, const struct client_accounts *b)
+{
+    bool differ = false;
+    for (uint32_t i = 0; i < a->count; i++)
+        differ |= a->of[i].threads_limit != b->of[i].threads_limit;
+    return differ;
+}
+
 static int plan_client(struct account_moves *moves, const struct session *session,
                        const struct client_accounts *to)
 {
     int result = 0;
     for (uint32_t i = 0; i < to->count && result == 0; i++)
         result = plan_share(moves, session->device->index, &to->of[i]);
-    if (result < 0 || client_accounts_same(to, &session->counts_in))
+    const bool same = client_accounts_same(to, &session->counts_in);
+    if (result < 0 || (same && !bounds_differ(to, &session->counts_in)))
         return result;
     struct account_move *move = add_move(moves);
     if (!move)
         return -ENOMEM;
     move->client = session->number;
+    move->told = same;
     move->device = session->device->index;
     move->accounts = *to;
     move->accounts_before = session->counts_in;

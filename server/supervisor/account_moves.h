@@ -21,6 +21,9 @@ struct supervisor;
 struct account_move {
     uint32_t client; /* that counts in other accounts; 0: an account of this device changes */
     uint32_t device; /* index */
+    /* The client's accounts stay, and a limit of threads of theirs changes: the worker is asked how
+     * many multiprocessors the client has then. The accounts have to have their shares by then. */
+    bool told;
     struct proto_worker_account share, share_before;
     struct client_accounts accounts, accounts_before; /* of the client */
 };

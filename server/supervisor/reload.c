@@ -27,8 +27,9 @@
 #define BY_FILE "the configuration"
 
 /* Requests that fall make room for those that rise; and the workers need the new modes before they
- * see what is to hold in them. */
-enum rank { RANK_LOWER, RANK_SCHEDULE, RANK_ACCOUNT, RANK_MEMBER, RANK_SHARE };
+ * see what is to hold in them. How many multiprocessors a client has is asked last, since an answer
+ * before a refusal would be wrong when all is put back. */
+enum rank { RANK_LOWER, RANK_SCHEDULE, RANK_ACCOUNT, RANK_MEMBER, RANK_SHARE, RANK_TOLD };
 
 /* One client's grants under the old and the new file. */
 struct change {
@@ -463,7 +464,7 @@ static int clients_compare(struct reload *reload)
 static enum rank account_rank(const struct account_move *move)
 {
     if (move->client)
-        return RANK_MEMBER;
+        return move->told ? RANK_TOLD : RANK_MEMBER;
     return account_moves_gives(move) ? RANK_LOWER : RANK_ACCOUNT;
 }
 

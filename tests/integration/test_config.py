@@ -425,6 +425,26 @@ class Totals(Case):
                 with self.assertRaisesRegex(RuntimeError, f"of all clients of group {GIDS[-1]} together"):
                     two.ask("memory_alloc", count=1)
 
+    def test_a_client_is_told_its_multiprocessors_when_a_total_of_threads_changes(self):
+        with self.configured("clients: {}\n") as it:
+            client = RawClient(it.server.client)
+            with contextlib.closing(client):
+                number = client.attach()["client"]
+
+                def multiprocessors():
+                    rows = json.loads(it.server.ctl("--json", "get", str(number)).stdout)["clients"]
+                    self.assertEqual(rows[0]["threads"]["multiprocessors"], client.ask("limits_query")["multiprocessors"])
+                    return rows[0]["threads"]["multiprocessors"]
+
+                for limit, wanted in (("25%", 32), ("50%", 64), ("configured", 132)):
+                    result = it.server.ctl("set", "user", str(UID), f"total.threads.limit={limit}")
+                    self.assertEqual((result.returncode, multiprocessors()), (0, wanted), result.stderr)
+                # A change that is refused as a whole leaves the number as it is.
+                result = it.server.ctl("set", "user", str(UID), "total.threads.limit=25%", "total.threads.request=50%")
+                self.assertEqual((result.returncode, multiprocessors()), (1, 132))
+                it.write(f"users: [{{uid: {UID}, threads: {{limit: 25%}}}}]\n")
+                self.assertEqual((it.reload().returncode, multiprocessors()), (0, 32))
+
     @CHANGES
     def test_a_control_groups_share_is_set_while_clients_run(self):
         def ctl(*words):
