@@ -560,15 +560,18 @@ void lease_group_regroup(struct scheduler *scheduler, bool all, uint64_t now)
         lease_group_advance(scheduler, &scheduler->lease_groups[i], now);
 }
 
-/* An account's request counts once, and its clients' own requests are a part of it. */
+/* An account's request counts once, and its clients' own requests are a part of it. left_out: the
+ * account whose request does not count. */
 static void add_request(struct lease_group_sum *sum, const struct scheduler_client *client,
-                        uint64_t count)
+                        const struct scheduler_account *left_out, uint64_t count)
 {
     struct scheduler_account *account = client->accounts.of[0];
     uint32_t request = account->time_request ? account->time_request : client->limits.request;
     if (!request || (account->time_request && account->counted == count))
         return;
     account->counted = account->time_request ? count : account->counted;
+    if (account->time_request && account == left_out)
+        return;
     if (sum->holders < 4)
         sum->some[sum->holders] = request;
     sum->holders++;
@@ -599,12 +602,12 @@ void lease_group_sum(struct scheduler *scheduler, const struct scheduler_client 
         }
     } while (memcmp(&before, &joined, sizeof joined) != 0);
     *sum = (struct lease_group_sum){0};
+    struct scheduler_account *account = client->accounts.of[0];
     uint64_t count = ++scheduler->sums;
     LIST_FOR_EACH (other, &scheduler->clients, link) {
         set = without_loans(other, &other->sm_groups);
         if (other != client && sm_group_set_overlaps(&joined, &set))
-            add_request(sum, other, count);
+            add_request(sum, other, account, count);
     }
-    struct scheduler_account *account = client->accounts.of[0];
     sum->has_account = account->counted == count;
 }

@@ -69,12 +69,12 @@ void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_c
 void lease_group_regroup(struct scheduler *scheduler, bool all, uint64_t now);
 
 /* The sum of the requests in one lease group: the one that a client with these SM groups is in, or
- * would join. The client's own request is left out, but not its account's request, if other clients
- * of the account are there. The client need not be added yet, but has its accounts. */
+ * would join. The request of the client's account is left out, or its own if the account has none.
+ * The client need not be added yet, but has its accounts. */
 struct lease_group_sum {
     uint32_t requests, holders; /* accounts with a request, and clients of others */
     uint32_t some[4];           /* the first four of the requests */
-    bool has_account;           /* the client's account has a request, and it is among them */
+    bool has_account;           /* other clients of its account are there, which has a request */
 };
 void lease_group_sum(struct scheduler *scheduler, const struct scheduler_client *client,
                      const struct sm_group_set *sm_groups, struct lease_group_sum *sum);

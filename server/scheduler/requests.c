@@ -39,8 +39,6 @@ static uint32_t check_sum(struct scheduler *scheduler, const struct scheduler_cl
     if (asked == 0)
         return 0;
     lease_group_sum(scheduler, client, sm_groups, &sum);
-    if (sum.has_account)
-        asked = 0;
     if ((sum.has_account && !all) || sum.requests + asked <= PLAN_WHOLE)
         return 0;
     return overcommit_explain_time(&sum, account->time_request ? account : NULL, asked, why);

@@ -316,6 +316,9 @@ static void requests_that_do_not_fit_are_refused(void **state)
     struct scheduler_account *first = device_account(&device, 1);
     assert_int_not_equal(
         scheduler_account_set(&device.scheduler, first, 6100, PLAN_WHOLE, device.now, &why), 0);
+    /* Two clients of the account are there: what it has now is none of the others' requests. */
+    assert_non_null(strstr(why.text, "(1) are 40 %; with the 61 % of "));
+    assert_non_null(strstr(why.text, " that makes 101 %"));
     assert_int_not_equal(
         scheduler_account_set(&device.scheduler, first, 2900, PLAN_WHOLE, device.now, &why), 0);
     assert_int_not_equal(
