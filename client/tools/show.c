@@ -729,7 +729,7 @@ void show_total(FILE *out, const json_t *answer, const struct sample *sample,
                 struct table_look look)
 {
     static const char *const headings[] = {"ALL CLIENTS OF", "IN TOTAL", ">REQUEST",      ">LIMIT",
-                                           "LIMITED BY",     ">CLIENTS", ">THEY REQUEST", ">USED"};
+                                           "SET BY",         ">CLIENTS", ">THEY REQUEST", ">USED"};
     const json_t *total = json_object_get(answer, "total");
     const bool cgroup = json_object_get(total, "cgroup") != NULL;
     const char *kind = cgroup ? "cgroup" : json_object_get(total, "group") ? "group" : "user";

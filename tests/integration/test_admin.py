@@ -253,7 +253,7 @@ class Commands(WithServer):
             self.assertEqual([row["client"] for row in self.json("get", *user)["clients"]], [told["client"] for told in (a, b, c)])
             # They request 30 % of the threads each, and use nothing.
             shown = self.ctl("get", *user).stdout
-            self.assertRegex(shown, r"IN TOTAL +REQUEST +LIMIT +LIMITED BY +CLIENTS +THEY REQUEST +USED\n")
+            self.assertRegex(shown, r"IN TOTAL +REQUEST +LIMIT +SET BY +CLIENTS +THEY REQUEST +USED\n")
             self.assertRegex(shown, rf"user {os.getuid()} +threads of GPU 0 +- +- +- +3 +90 % +0 SMs\n")
             self.assertRegex(shown, rf"user {os.getuid()} +time of GPU 0 +- +- +- +3 +0 % +0 %\n")
             self.assertRegex(shown, rf"user {os.getuid()} +memory of GPU 0 +- +- +- +- +- +0 B\n")
