@@ -581,7 +581,7 @@
     X(variable_list, INVALID_ENVIRONMENT, \
       "%s=\"%s\": at most %d devices may be listed") \
     X(variable_request, INVALID_ENVIRONMENT, \
-      "%s requests %s, and %s limits it to %s") \
+      "%s requests %s, and %s limits it to %s: lower the request or raise the limit") \
     X(variable_device_twice, INVALID_ENVIRONMENT, \
       "%s names device %d twice: name each device once") \
     X(variable_no_device, INVALID_ENVIRONMENT, \

@@ -71,21 +71,21 @@
       "total.%s.request can't be set: each client requests memory for itself, and all clients " \
       "together can only have a limit") \
     X(admin_total_resource, INVALID_VALUE, \
-      "\"total.%s\" must be an object {\"limit\": text}: %s, or default") \
+      "\"total.%s\" must be an object {\"limit\": text}: %s, or configured") \
     X(admin_total_share, INVALID_VALUE, \
       "\"total.%s\" must be an object {\"request\": text, \"limit\": text} of one or both: %s, or " \
-      "default") \
+      "configured") \
     X(admin_total_limit_text, INVALID_VALUE, \
-      "\"total.%s.limit\" must be a text: %s, or default, which stands for the " \
+      "\"total.%s.limit\" must be a text: %s, or configured, which stands for the " \
       "configuration's limit") \
     X(admin_total_limit, INVALID_VALUE, \
-      "\"total.%s.limit\": \"%.64s\" is not %s, nor default, which stands for the " \
+      "\"total.%s.limit\": \"%.64s\" is not %s, nor configured, which stands for the " \
       "configuration's limit") \
     X(admin_total_request_text, INVALID_VALUE, \
-      "\"total.%s.request\" must be a text: %s, or default, which stands for the " \
+      "\"total.%s.request\" must be a text: %s, or configured, which stands for the " \
       "configuration's request") \
     X(admin_total_request_form, INVALID_VALUE, \
-      "\"total.%s.request\": \"%.64s\" is not %s, nor default, which stands for the " \
+      "\"total.%s.request\": \"%.64s\" is not %s, nor configured, which stands for the " \
       "configuration's request") \
     X(admin_total_alone, INVALID_VALUE, \
       "\"total\" can't be set together with limits of each client: send two requests") \

@@ -169,7 +169,7 @@
     X(priority_pointer_null, INVALID_VALUE, \
       "priority: the pointer is NULL") \
     X(request_over_limit, INVALID_ENVIRONMENT, \
-      "%s requests %s of device %u, and %s limits it to %s") \
+      "%s requests %s of device %u, and %s limits it to %s: lower the request or raise the limit") \
     X(server_memory_unsealed, PROTOCOL_VIOLATION, \
       "the server sent shared memory that is not sealed or too small") \
     X(server_memory_unmapped, OUT_OF_MEMORY, \

@@ -184,7 +184,7 @@
     X(log_reload_signal_done, SUCCESS, \
       "SIGHUP: the configuration has been read again; changed: clients %u, settings of GPUs %u") \
     X(log_reload_admin, SUCCESS, \
-      "admin: reload asked for by %s: %s") \
+      "admin: reload asked for by %s is refused, and the configuration stays as it was: %s") \
     X(log_reset_admin_done, SUCCESS, \
       "admin: reload --reset asked for by %s: done; all is as the configuration says; changed: " \
       "clients %u, settings of GPUs %u") \

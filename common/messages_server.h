@@ -184,8 +184,8 @@
       "the clients' socket %s can't be made: another server listens there, or the file is " \
       "no socket: name another with --socket") \
     X(socket_folder, SUCCESS, \
-      "the clients' socket %s can't be made: %s: start as root, set XDG_RUNTIME_DIR to a " \
-      "folder of your own, or name other sockets with --socket and --admin-socket") \
+      "the clients' socket %s can't be made: %s: start as root, or set XDG_RUNTIME_DIR to a folder " \
+      "of your own, for clients and gpusharectl too, or name another socket with --socket") \
     X(listen_not_socket, INVALID_VALUE, \
       "LISTEN_FDS: descriptor %d is not a socket") \
     X(listen_not_open, INVALID_VALUE, \

@@ -135,7 +135,8 @@ static void a_request_above_its_limit_names_both(void **state)
                           "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "49.99"),
                      PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_string_equal(why.text, "GPUSHARE_THREADS_REQUEST requests 50%, and "
-                                  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE limits it to 49.99%");
+                                  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE limits it to 49.99%: "
+                                  "lower the request or raise the limit");
     assert_int_equal(READ(&wish, &why, "GPUSHARE_THREADS_REQUEST", "50%",
                           "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "50"),
                      0);
@@ -219,8 +220,8 @@ static void a_request_of_memory_is_a_size_or_a_share(void **state)
     assert_int_equal(
         READ(&wish, &why, "GPUSHARE_MEMORY_REQUEST", "51%", "GPUSHARE_FRACTION", "0.5"),
         PROTO_ERROR_INVALID_ENVIRONMENT);
-    assert_string_equal(
-        why.text, "GPUSHARE_MEMORY_REQUEST requests 51%, and GPUSHARE_FRACTION limits it to 50%");
+    assert_non_null(strstr(
+        why.text, "GPUSHARE_MEMORY_REQUEST requests 51%, and GPUSHARE_FRACTION limits it to 50%"));
     assert_int_equal(READ(&wish, &why, "GPUSHARE_HOST_MEMORY_REQUEST", "3M",
                           "GPUSHARE_PINNED_HOST_MEM_LIMIT", "2M"),
                      PROTO_ERROR_INVALID_ENVIRONMENT);
