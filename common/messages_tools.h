@@ -301,6 +301,10 @@
     X(ctl_new_clients, SUCCESS, \
       "gpu %s: new_clients.%s is %s, set by an administrator (back: gpusharectl set gpu %s " \
       "new_clients.%s=configured)") \
+    X(info_request_lowered, SUCCESS, \
+      "%s.request: less is granted than was asked for: the server's configuration, its environment or an " \
+      "administrator says less, or other users are there: a client may reserve for itself an equal " \
+      "part, which rises when they leave") \
     X(ctl_device_drained, SUCCESS, \
       "device %s: takes no new clients, because an administrator drains it: gpusharectl resume %s") \
     X(top_nobody, SUCCESS, \

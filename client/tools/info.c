@@ -8,6 +8,7 @@
 #include "client/engine/connection.h"
 #include "client/session/limit_members.h"
 #include "client/tools/table.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -171,6 +172,20 @@ static void add_limits(struct table *table, const struct info *info)
     table_add(table, "%u", limits->streams);
 }
 
+/* The server does not say which of the causes it was. */
+static void show_lowered(const struct info *info, FILE *out)
+{
+    const struct outcome outcome = outcome_of(info);
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const uint64_t asked = value_of(&outcome.asked, i, ALLOWANCE_REQUEST);
+        if (asked == ALLOWANCE_UNSET || value_of(&outcome.granted, i, ALLOWANCE_REQUEST) >= asked)
+            continue;
+        fputc('\n', out);
+        fprintf(out, MESSAGE_TEXT(info_request_lowered), allowance_resource(i)->name);
+        fputc('\n', out);
+    }
+}
+
 /* A request and a limit of an owner: "25 to 50 %", "50 %" for a limit alone, "-" for neither. */
 static void add_owner_share(struct table *table, uint32_t request, uint32_t limit)
 {
@@ -237,6 +252,7 @@ void info_show(const struct info *info, FILE *out, struct table_look look)
     add_limits(table, info);
     table_print(table, out, look);
     table_free(table);
+    show_lowered(info, out);
     show_owners(info, out, look);
     if (info->wait.client)
         fprintf(out, "\n%s\n", info->wait.text);

@@ -251,8 +251,12 @@ rules:
             self.assertEqual(told["threads"]["request"]["granted_percent"], 12.5)
             self.assertEqual(told["time"]["request"]["granted_percent"], 10)
             self.assertEqual(told["time"]["limit"]["granted_percent"], 40)
-            it.write("gpus: [{gpu: 0, mode: strict}]\n")
+            self.assertNotIn("less is granted", run(GPUSHARE, "info", **{**env, "GPUSHARE_TIME_REQUEST": "40%"}).stdout)
+            it.write("gpus: [{gpu: 0, mode: strict}]\nclients: {threads: {request: 10%}}\n")
             self.assertEqual(it.reload().returncode, 0)
+            told = run(GPUSHARE, "info", **{**env, "GPUSHARE_THREADS_REQUEST": "40%", "GPUSHARE_TIME_REQUEST": "40%"}).stdout
+            self.assertIn("\nthreads.request: less is granted than was asked for: ", told)
+            self.assertEqual(told.count("less is granted"), 1)
             told = limits(GPUSHARE_FRACTION="0.5")
             self.assertEqual((told["time"]["mode"], told["time"]["enforced"]), ("strict", True))
             result = run(GPUSHARE, "info", **{**env, "GPUSHARE_FRACTION": "0.5", "GPUSHARE_TIME_LIMIT": "40%"})
