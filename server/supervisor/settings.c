@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/cuda/driver_paths.h"
 #include "common/option.h"
 #include "common/ipc/arena.h"
 #include "common/id_name.h"
@@ -34,11 +35,7 @@
 #define CLIENTS_MAX      100000
 #define ORPHAN_SECONDS   30
 
-/* The places where distributions put NVIDIA's library; the first one that exists is taken. */
-static const char *const nvidia_paths[] = {
-    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",  "/usr/lib64/libcuda.so.1",
-    "/usr/lib/aarch64-linux-gnu/libcuda.so.1", "/usr/lib/libcuda.so.1",
-    "/usr/lib/wsl/lib/libcuda.so.1",           "/usr/local/nvidia/lib64/libcuda.so.1"};
+static const char *const nvidia_paths[] = {DRIVER_PATHS};
 
 #define STRING_OF(text) #text
 #define STRING(macro)   STRING_OF(macro)

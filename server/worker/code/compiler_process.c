@@ -17,7 +17,7 @@
 #include "common/error.h"
 #include "common/machine.h"
 #include "common/util.h"
-#include "server/worker/device/driver_error.h"
+#include "common/cuda/driver_error.h"
 #include "server/worker/device/gpu.h"
 
 /* A compilation never keeps a submitter from its core, and is what the system ends first when

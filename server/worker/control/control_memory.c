@@ -13,7 +13,7 @@
 #include "server/worker/control/control_quiet.h"
 #include "server/worker/control/control_retire.h"
 #include "server/worker/control/reply.h"
-#include "server/worker/device/driver_error.h"
+#include "common/cuda/driver_error.h"
 
 /* ---- device memory ---- */
 

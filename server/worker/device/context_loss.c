@@ -3,7 +3,7 @@
 #include "server/worker/device/context_loss.h"
 
 #include "common/messages.h"
-#include "server/worker/device/driver_error.h"
+#include "common/cuda/driver_error.h"
 
 uint32_t context_loss_set(struct error *why, enum context_loss loss, unsigned device,
                           cuda_result result)

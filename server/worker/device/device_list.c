@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "server/worker/device/driver_error.h"
+#include "common/cuda/driver_error.h"
 #include "server/worker/device/gpu_arena.h"
 
 /* A MIG instance has a UUID beside its GPU's. Drivers that answer both questions alike are asked

@@ -11,9 +11,9 @@
 #include "common/array.h"
 #include "common/error.h"
 #include "common/messages.h"
-#include "server/worker/device/driver_error.h"
+#include "common/cuda/driver_error.h"
 #include "server/worker/device/gpu_arena.h"
-#include "server/worker/device/mps.h"
+#include "common/mps.h"
 
 static int read_attribute(const struct gpu *gpu, cuda_device_attribute which)
 {
@@ -143,7 +143,7 @@ static uint32_t require_features(struct gpu *gpu, struct error *why)
 static uint32_t refuse_context(const struct gpu *gpu, cuda_result result, struct error *why)
 {
     int mode = read_attribute(gpu, CUDA_ATTR_COMPUTE_MODE);
-    pid_t mps = mps_process();
+    pid_t mps = mps_process("/proc");
     char pci[sizeof gpu->info.pci] = "";
     if (gpu->cuda->cuDeviceGetPCIBusId(pci, sizeof pci, gpu->handle) != CUDA_OK)
         snprintf(pci, sizeof pci, "%d", gpu->handle);

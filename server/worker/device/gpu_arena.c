@@ -10,7 +10,7 @@
 #include "common/ipc/shm.h"
 #include "common/messages.h"
 #include "common/units.h"
-#include "server/worker/device/driver_error.h"
+#include "common/cuda/driver_error.h"
 
 /* The driver may place a reservation elsewhere, or refuse it, and do as told next time. */
 #define RESERVE_ATTEMPTS 16

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "common/messages.h"
-#include "server/worker/device/mps.h"
+#include "common/mps.h"
 
 struct check {
     start_check_warn *warn;
@@ -51,7 +51,7 @@ void start_check_run(const struct gpu *gpu, cuda_result memory_operations, start
                      void *context)
 {
     struct check check = {warned, context};
-    pid_t mps = mps_process();
+    pid_t mps = mps_process("/proc");
     check_host_access(gpu, &check);
     check_compiler(gpu, &check);
     if (memory_operations != CUDA_OK)

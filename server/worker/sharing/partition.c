@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
-#include "server/worker/device/driver_error.h"
+#include "common/cuda/driver_error.h"
 #include "server/worker/sharing/driver_queue.h"
 
 /* The device stays whole. */

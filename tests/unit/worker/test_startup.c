@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "server/worker/device/device_list.h"
-#include "server/worker/device/driver_error.h"
+#include "common/cuda/driver_error.h"
 #include "server/worker/device/gpu.h"
 #include "server/worker/device/gpu_arena.h"
 #include "server/worker/device/start_check.h"

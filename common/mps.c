@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/worker/device/mps.h"
+#include "common/mps.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +15,11 @@
  * can be anywhere, and stays when the daemon has ended. */
 static const char name[] = "nvidia-cuda-mps\n";
 
-static bool is_mps(pid_t process)
+static bool is_mps(const char *proc, pid_t process)
 {
-    char path[64], text[sizeof name] = "";
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)process);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char path[PATH_MAX], text[sizeof name] = "";
+    int length = snprintf(path, sizeof path, "%s/%d/comm", proc, (int)process);
+    int fd = length < (int)sizeof path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return false;
     ssize_t bytes = read(fd, text, sizeof text - 1);
@@ -26,15 +27,15 @@ static bool is_mps(pid_t process)
     return bytes == (ssize_t)sizeof name - 1 && strcmp(text, name) == 0;
 }
 
-pid_t mps_process(void)
+pid_t mps_process(const char *proc)
 {
-    DIR *processes = opendir("/proc");
+    DIR *processes = opendir(proc);
     pid_t found = 0;
     if (!processes)
         return 0;
     for (struct dirent *entry; !found && (entry = readdir(processes));) {
         pid_t process = (pid_t)atol(entry->d_name);
-        if (process > 0 && is_mps(process))
+        if (process > 0 && is_mps(proc, process))
             found = process;
     }
     closedir(processes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/worker/device/driver_error.h"
+#include "common/cuda/driver_error.h"
 
 #include "common/messages.h"
 

@@ -4,8 +4,8 @@
  * driver_error: a driver's refusal as a sentence that names its usual cause and the
  * remedy, where one is known.
  */
-#ifndef GPUSHARE_SERVER_WORKER_DEVICE_DRIVER_ERROR_H
-#define GPUSHARE_SERVER_WORKER_DEVICE_DRIVER_ERROR_H
+#ifndef GPUSHARE_COMMON_CUDA_DRIVER_ERROR_H
+#define GPUSHARE_COMMON_CUDA_DRIVER_ERROR_H
 
 #include <stdint.h>
 
