@@ -30,6 +30,7 @@
 #include "common/messages_code.h"
 #include "common/messages_config.h"
 #include "common/messages_mps.h"
+#include "common/messages_doctor.h"
 #include "common/messages_recovery.h"
 #include "common/messages_server.h"
 #include "common/messages_start.h"
@@ -44,6 +45,7 @@
     MESSAGES_CODE(X) \
     MESSAGES_CONFIG(X) \
     MESSAGES_MPS(X) \
+    MESSAGES_DOCTOR(X) \
     MESSAGES_RECOVERY(X) \
     MESSAGES_SERVER(X) \
     MESSAGES_START(X) \

@@ -16,7 +16,7 @@
     X(option_value_extra, INVALID_VALUE, \
       "%.*s takes no value") \
     X(tool_command_missing, INVALID_VALUE, \
-      "no command: run executes a CUDA program, info shows what a client gets") \
+      "no command: run executes a CUDA program, info shows what a client gets, doctor what is wrong") \
     X(tool_run_options, INVALID_VALUE, \
       "options of run stand behind it: gpushare run [OPTION]... PROGRAM") \
     X(tool_device, INVALID_VALUE, \

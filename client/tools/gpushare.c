@@ -15,6 +15,7 @@
 
 #include "client/gpushare.h"
 #include "client/tools/admin_client.h"
+#include "client/tools/doctor/doctor.h"
 #include "client/tools/info.h"
 #include "client/tools/run.h"
 #include "client/tools/show.h"
@@ -29,14 +30,17 @@
 static const char help[] =
     "usage: gpushare [OPTION]... info\n"
     "       gpushare run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+    "       gpushare doctor [OPTION]...\n"
     "\n"
     "gpushare shows what a program that is started in this environment gets from gpushared.\n"
     "\n"
     "commands:\n"
-    "  info  show the device, the limits that the environment's variables ask for, and the\n"
-    "        limits that the server grants. Warnings go to standard error (with\n"
-    "        GPUSHARE_WARNINGS=0 there are none)\n"
-    "  run   execute a CUDA program with gpushare's CUDA libraries; gpushare run --help\n"
+    "  info    show the device, the limits that the environment's variables ask for, and the\n"
+    "          limits that the server grants. Warnings go to standard error (with\n"
+    "          GPUSHARE_WARNINGS=0 there are none)\n"
+    "  run     execute a CUDA program with gpushare's CUDA libraries; gpushare run --help\n"
+    "  doctor  say what is wrong with the machine, the server or this environment, and how to\n"
+    "          mend it; gpushare doctor --help\n"
     "\n"
     "options:\n"
     "  --device N     the device's index among the visible ones (default: 0)\n"
@@ -77,6 +81,8 @@ static int check_command(int count, char **words)
         return report_usage(MESSAGE_TEXT(tool_command_missing));
     if (strcmp(words[0], "run") == 0)
         return report_usage(MESSAGE_TEXT(tool_run_options));
+    if (strcmp(words[0], "doctor") == 0)
+        return report_usage(MESSAGE_TEXT(tool_doctor_options));
     if (strcmp(words[0], "info") != 0)
         return report_usage(MESSAGE_TEXT(ctl_command_unknown), words[0]);
     if (count > 1)
@@ -190,7 +196,8 @@ int main(int argc, char **argv)
     struct options options = {0};
     if (argc > 1 && !strcmp(argv[1], "run"))
         return run_command(argc - 1, argv + 1);
-    int status = read_options(&options, argc, argv);
+    bool doctor = argc > 1 && !strcmp(argv[1], "doctor");
+    int status = doctor ? doctor_command(argc - 1, argv + 1) : read_options(&options, argc, argv);
     if (status < 0)
         status = run_info(&options);
     if (fflush(stdout) == 0 && !ferror(stdout))

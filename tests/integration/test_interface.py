@@ -346,6 +346,8 @@ def live_answers():
                      "GPUSHARE_HOST_MEMORY_REQUEST": "1M", "GPUSHARE_TIME_LIMIT": "50%", "GPUSHARE_TIME_REQUEST": "10%",
                      "GPUSHARE_CLIENT_PRIORITY": "5", "GPUSHARE_VISIBLE_DEVICES": "0"}
             yield "info", json.loads(server.info("--json", **asked).stdout)
+            # Of a machine on which there is nothing: what is found of this one would not be recorded everywhere.
+            yield "doctor", json.loads(run(GPUSHARE, "doctor", "--json", "--root", folder, "--socket", server.client).stdout)
             yield "info refused", json.loads(server.info("--json", GPUSHARE_PROFILE="none-of-this-name").stdout or "{}")
             with server.work("asks", 100, 0.01, **asked) as client, server.work("asks for nothing", 100, 0.01):
                 client.go()

@@ -13,7 +13,8 @@ TABLES = sorted(glob.glob(os.path.join(ROOT, "common/messages*.h")))
 # Functions that make a sentence for a user: how many arguments stand before the error number (log: no number).
 NUMBERED = {"admin_peer_refuse": 1, "config_refuse": 2, "error_set": 1, "failure": 0, "mark_ended": 1,
             "ptx_fail": 2, "refuse": 2, "request_refuse": 1, "session_fail": 1, "session_refuse": 2}
-FORMATTED = {"failure_prefix": 1, "log_debug": 0, "log_error": 0, "log_info": 0, "log_notice": 0, "log_warning": 0, "send_warning": 1}
+FORMATTED = {"failure_prefix": 1, "log_debug": 0, "log_error": 0, "log_info": 0, "log_notice": 0, "log_warning": 0, "report_note": 3,
+             "send_warning": 1}
 CALL = re.compile(r"\b(%s)\(" % "|".join([*NUMBERED, *FORMATTED]))
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 

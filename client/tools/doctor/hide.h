@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * hide: words that are not to leave the machine, and what stands in their place: each name of a
+ * user has a number of its own, so that a reader can still tell users apart. One thread.
+ */
+#ifndef GPUSHARE_CLIENT_TOOLS_DOCTOR_HIDE_H
+#define GPUSHARE_CLIENT_TOOLS_DOCTOR_HIDE_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+struct hidden {
+    char *word, *instead;
+};
+
+struct hide {
+    struct hidden *words;
+    size_t count, room;
+    unsigned users;
+    int error; /* -ENOMEM: a word is missing, so nothing may leave */
+};
+
+/* Adds a word, unless it is there already or empty. instead: what stands in its place. */
+void hide_add(struct hide *hide, const char *word, const char *instead);
+
+/* Adds the name of a user, which becomes user-1, user-2 and so on. */
+void hide_user(struct hide *hide, const char *name);
+
+/* Adds the users of this system: those who can log in, this process's, and the one who became root
+ * by sudo. Names that stand behind "uid:" in text, a configuration, are added too. */
+void hide_users(struct hide *hide, const char *text);
+
+/* Returns a copy of the text without these words, malloc'ed; NULL without memory. A word counts
+ * where neither a letter, a digit nor an underscore stands beside it. */
+char *hide_text(const struct hide *hide, const char *text);
+
+/* The same for the texts of a JSON value, and not for its keys. The caller owns the copy. */
+json_t *hide_json(const struct hide *hide, const json_t *value);
+
+void hide_free(struct hide *hide);
+
+#endif
