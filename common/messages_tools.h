@@ -130,6 +130,25 @@
       "--%s: %s") \
     X(run_no_program, INVALID_VALUE, \
       "a program is missing, as in %s run ./program") \
+    X(run_not_found, NOT_FOUND, \
+      "there is no program %s in the folders of PATH: name its path, as in ./program") \
+    X(run_not_in_path, NOT_FOUND, \
+      "%s is a file of this folder, which is none of PATH: write ./%s") \
+    X(run_no_file, NOT_FOUND, \
+      "%s: No such file: see that its path is right") \
+    X(run_unreadable, NOT_PERMITTED, \
+      "%s: %s: see the rights of its folders") \
+    X(run_folder, INVALID_VALUE, \
+      "%s is a folder: name a program in it; gpushare run --explain %s looks at all that it holds") \
+    X(run_not_executable, NOT_PERMITTED, \
+      "%s is not executable for this user: chmod +x %s, or name the program that reads it, as in python3 FILE") \
+    X(run_setuid, NOT_PERMITTED, \
+      "%s is setuid or setgid, so the dynamic linker does not let gpushare run choose its libraries: execute " \
+      "gpushare run as the user for whom the program works (sudo gpushare run PROGRAM), or take that bit away") \
+    X(run_interpreter, NOT_FOUND, \
+      "%s names an interpreter or a dynamic linker that is not there: see its first line, or file %s") \
+    X(run_format, INVALID_VALUE, \
+      "%s can't be executed: %s: see with file %s that it is for this machine") \
     X(run_libraries, NOT_FOUND, \
       "%s can't be used: install gpushare's CUDA libraries beside this program's folder, on a path " \
       "without a colon or a space") \

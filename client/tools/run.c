@@ -12,7 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/gpushare.h"
 #include "client/tools/explain/explain.h"
+#include "client/tools/explain/ready.h"
 #include "common/error.h"
 #include "common/limits/allowance.h"
 #include "common/limits/limits.h"
@@ -44,8 +46,10 @@ static const char help_end[] =
     "                       PROGRAM may be a folder, such as a Python environment\n"
     "  --help, -h           print this text, and exit\n"
     "\n"
-    "exit status: PROGRAM's; 2 wrong usage, 126 it can't be executed, 127 it was not found; with\n"
-    "--explain 0 if nothing is in its way, 1 if something is\n";
+    "exit status: PROGRAM's; 2 wrong usage, 125 the server can't be reached or refuses, 126 "
+    "PROGRAM\n"
+    "can't be executed, 127 it was not found; with --explain 0 if nothing is in its way, 1 if\n"
+    "something is\n";
 
 static const char softgpu_help[] =
     "usage: softgpu run [--] PROGRAM [ARGUMENT]...\n"
@@ -67,6 +71,7 @@ enum {
     STATUS_OK = 0,
     STATUS_IN_ITS_WAY = 1,
     STATUS_USAGE = 2,
+    STATUS_NO_SERVER = 125,
     STATUS_NO_EXEC = 126,
     STATUS_NOT_FOUND = 127
 };
@@ -245,11 +250,36 @@ static int set_softgpu(void)
                                                     : -1;
 }
 
-static int execute(char **words)
+/* found: gets the program's path. Returns an exit status, or -1 to go on. */
+static int check_program(const char *program, char found[PATH_MAX])
 {
-    execvp(words[0], words);
-    return report(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NO_EXEC, "%s: %s", words[0],
-                  strerror(errno));
+    struct error why;
+    uint32_t error = ready_check(program, getenv("PATH"), found, &why);
+    if (!error)
+        return -1;
+    return report(error == PROTO_ERROR_NOT_FOUND ? STATUS_NOT_FOUND : STATUS_NO_EXEC, "%s",
+                  why.text);
+}
+
+/* The program would meet the same refusal at its first call of CUDA, and most programs print a
+ * number in its place. The variables are set by then, so that a value which came with the
+ * environment is read too. */
+static int check_server(void)
+{
+    struct gpushare_options none = {.size = sizeof none};
+    uint32_t devices;
+    if (gpushare_device_count(&none, &devices) == GPUSHARE_SUCCESS)
+        return -1;
+    return report(STATUS_NO_SERVER, "%s", gpushare_error_text());
+}
+
+/* The file is there, and it is executable. */
+static int execute(const char *found, char **words)
+{
+    execvp(found, words);
+    if (errno == ENOENT)
+        return report(STATUS_NO_EXEC, MESSAGE_TEXT(run_interpreter), found, found);
+    return report(STATUS_NO_EXEC, MESSAGE_TEXT(run_format), found, strerror(errno), found);
 }
 
 static int explain_to_user(const char *program)
@@ -268,15 +298,22 @@ static int explain_to_user(const char *program)
 int run_command(int count, char **words)
 {
     bool explain = false;
+    char found[PATH_MAX];
     optind = 1;
     int status = read_options(count, words, &explain);
     if (status < 0 && optind == count)
         status = report(STATUS_USAGE, MESSAGE_TEXT(run_no_program), tool);
+    if (status < 0 && explain)
+        return explain_to_user(words[optind]);
     if (status < 0)
-        status = explain ? explain_to_user(words[optind]) : set_audit();
+        status = check_program(words[optind], found);
+    if (status < 0)
+        status = set_audit();
+    if (status < 0)
+        status = check_server();
     /* A child of `softgpu run` that is to be a client of the server. */
     unsetenv("GPUSHARE_AUDIT_DRIVER");
-    return status >= 0 ? status : execute(words + optind);
+    return status >= 0 ? status : execute(found, words + optind);
 }
 
 int run_softgpu(int count, char **words)
@@ -284,6 +321,7 @@ int run_softgpu(int count, char **words)
     static const struct option longs[] = {{"help", no_argument, NULL, OPTION_HELP},
                                           {NULL, 0, NULL, 0}};
     struct error why;
+    char found[PATH_MAX];
     int option, status;
     tool = "softgpu";
     optind = 1;
@@ -299,8 +337,10 @@ int run_softgpu(int count, char **words)
     }
     if (optind == count)
         return report(STATUS_USAGE, MESSAGE_TEXT(run_no_program), tool);
-    status = set_softgpu();
+    status = check_program(words[optind], found);
+    if (status < 0)
+        status = set_softgpu();
     if (status < 0)
         status = set_audit();
-    return status >= 0 ? status : execute(words + optind);
+    return status >= 0 ? status : execute(found, words + optind);
 }

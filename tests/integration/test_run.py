@@ -25,8 +25,8 @@ FROM_DECOY, FROM_GPUSHARE = "1\n", "13000\n"
 
 
 class CommandLine(unittest.TestCase):
-    def refused(self, status, words, *command):
-        ended = run(GPUSHARE, "run", *command)
+    def refused(self, status, words, *command, **env):
+        ended = run(GPUSHARE, "run", *command, **env)
         self.assertEqual((ended.returncode, ended.stdout), (status, ""), ended.stderr)
         self.assertIn(words, ended.stderr)
 
@@ -40,7 +40,40 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "--kernel-time-limit: ", "--kernel-time-limit", "1", "true")
         self.refused(2, "no option --nothing", "--nothing", "true")
         self.refused(127, "/nonexistent/program", "/nonexistent/program")
-        self.refused(126, "/etc/passwd", "/etc/passwd")
+        self.refused(127, "no program nonexistent-program in the folders of PATH", "nonexistent-program")
+        self.refused(126, "/etc/passwd is not executable", "/etc/passwd")
+        self.refused(126, "/etc is a folder", "/etc")
+
+    def test_a_program_that_cannot_be_executed_is_refused_in_words(self):
+        with tempfile.TemporaryDirectory() as folder, Server() as server:
+            def made(name, text, mode):
+                path = os.path.join(folder, name)
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                os.chmod(path, mode)
+                return path
+
+            script = made("own-script", "#!/nonexistent/interpreter\n", 0o755)
+            self.refused(126, "names an interpreter or a dynamic linker that is not there", "--socket", server.client, script)
+            # Of another user, so that the kernel would give it other rights.
+            other = shutil.copy("/bin/true", os.path.join(folder, "other"))
+            if os.getuid() == 0:
+                os.chown(other, 1, -1)
+                os.chmod(other, 0o4755)
+                self.refused(126, "is setuid or setgid", other)
+            here = os.getcwd()
+            os.chdir(folder)
+            try:
+                self.refused(127, "write ./own-script", "own-script")
+            finally:
+                os.chdir(here)
+
+    def test_a_server_that_is_not_there_is_named_before_the_program_starts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            absent, marker = os.path.join(folder, "absent.sock"), os.path.join(folder, "marker")
+            self.refused(125, absent, "--socket", absent, "touch", marker)
+            self.refused(125, "GPUSHARE_MEMORY_LIMIT", "--socket", absent, "touch", marker, GPUSHARE_MEMORY_LIMIT="much")
+            self.assertFalse(os.path.exists(marker))
 
     def test_help_names_each_option(self):
         text = run(GPUSHARE, "run", "--help").stdout
@@ -51,8 +84,9 @@ class CommandLine(unittest.TestCase):
 
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
     def test_the_programs_own_options_and_status_stay(self):
-        ended = run(GPUSHARE, "run", "--name", "mine", "--host-memory", "1G", "sh", "-c",
-                    "echo $0 $GPUSHARE_CLIENT_NAME $GPUSHARE_HOST_MEMORY_LIMIT; exit 7", "--memory")
+        with Server() as server:
+            ended = run(GPUSHARE, "run", "--socket", server.client, "--name", "mine", "--host-memory", "1G", "sh", "-c",
+                        "echo $0 $GPUSHARE_CLIENT_NAME $GPUSHARE_HOST_MEMORY_LIMIT; exit 7", "--memory")
         self.assertEqual((ended.returncode, ended.stdout), (7, "--memory mine 1G\n"), ended.stderr)
 
     def test_softgpu_names_what_is_wrong(self):
