@@ -205,6 +205,10 @@
       "LISTEN_PID=\"%.40s\" is not a process number") \
     X(listen_count, INVALID_VALUE, \
       "LISTEN_FDS=\"%.40s\" is not a number from 0 to 65536") \
+    X(watchdog_time, INVALID_VALUE, \
+      "WATCHDOG_USEC=\"%.40s\" is not a number of microseconds above 0: leave it to systemd to set it") \
+    X(watchdog_pid, INVALID_VALUE, \
+      "WATCHDOG_PID=\"%.40s\" is not a process number: leave it to systemd to set it") \
     X(listen_names_few, INVALID_VALUE, \
       "LISTEN_FDNAMES has fewer names than LISTEN_FDS says") \
     X(option_value, INVALID_VALUE, \

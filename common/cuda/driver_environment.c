@@ -21,7 +21,7 @@ static const char *const given[] = {
  * supervisor's own.
  */
 static const char *const dropped[] = {
-    "CUDA_", "GPUSHARE_", "NOTIFY_SOCKET=", "LISTEN_", "LD_PRELOAD=", "LD_AUDIT=",
+    "CUDA_", "GPUSHARE_", "NOTIFY_SOCKET=", "LISTEN_", "WATCHDOG_", "LD_PRELOAD=", "LD_AUDIT=",
 };
 
 /* They say where compiled PTX is kept, and change nothing in it. */

@@ -181,6 +181,7 @@ static int open_all(struct gpushared *gpushared)
         supervisor_keep(gpushared->supervisor, &gpushared->keeper);
     watch_signals(gpushared);
     notify_watch(&gpushared->notify, &gpushared->loop);
+    notify_feed(&gpushared->notify, &gpushared->loop, gpushared->settings.watchdog_us);
     uint32_t error = listener_open(&gpushared->listener, &gpushared->loop,
                                    &(struct listener_options){.fd = gpushared->settings.socket_fd,
                                                               .path = gpushared->settings.socket,

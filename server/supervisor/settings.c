@@ -633,6 +633,9 @@ static uint32_t read_environment(struct settings *settings, struct error *why)
     if (!error)
         error = notify_take_sockets(&sockets, getenv("LISTEN_PID"), getenv("LISTEN_FDS"),
                                     getenv("LISTEN_FDNAMES"), getpid(), why);
+    if (!error)
+        error = notify_read_watchdog(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"), getpid(),
+                                     &settings->watchdog_us, why);
     if (error)
         return error;
     settings->socket_fd = sockets.client;

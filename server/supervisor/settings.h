@@ -73,6 +73,7 @@ struct settings {
     size_t kept_count;
     bool store_offered;        /* FDSTORE in the environment, above 0 */
     const char *notify_socket; /* NOTIFY_SOCKET's value, or NULL; the environment's memory */
+    uint64_t watchdog_us;      /* the service manager's time limit for the server; 0: none */
     bool
         allow_host_access; /* several users share a GPU whose kernels can use the worker's memory */
     enum log_level log_level;

@@ -3,7 +3,9 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """gpushared as systemd starts it: sockets through LISTEN_FDS, a NOTIFY_SOCKET of the test's own,
 and sockets on which another server listens."""
+import json
 import os
+import signal
 import sys
 import unittest
 
@@ -37,6 +39,24 @@ class Systemd(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertTrue([state for state in server.states if state.startswith("STATUS=")], server.states)
         self.assertLess(server.states.index("READY=1"), server.states.index("STOPPING=1"))
+
+    def test_the_loop_feeds_the_watchdog_whatever_a_worker_does(self):
+        with Server("--watchdog-warning", "0", "--watchdog-limit", "0", env={"WATCHDOG_USEC": "200000"}) as server:
+            server.hear("WATCHDOG=1")
+            worker = json.loads(server.ctl("--json", "status").stdout)["devices"][0]["worker_pid"]
+            os.kill(worker, signal.SIGSTOP)
+            try:
+                for _ in range(3):
+                    server.states.clear()
+                    server.hear("WATCHDOG=1")
+            finally:
+                os.kill(worker, signal.SIGCONT)
+
+    def test_a_watchdog_of_another_process_is_none(self):
+        server = Server(env={"WATCHDOG_USEC": "1000", "WATCHDOG_PID": str(os.getpid())})
+        status, _, text = server.stop()
+        self.assertEqual(status, 0, text)
+        self.assertNotIn("WATCHDOG=1", server.states)
 
     def test_two_servers_do_not_take_each_others_sockets(self):
         with Server() as server:

@@ -19,6 +19,7 @@
 #include "common/messages.h"
 #include "common/printable.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "protocol.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START, fixed by the protocol */
@@ -32,6 +33,9 @@
 /* Tried again so often while something waits: nothing tells when the kernel has again what it
  * lacked. */
 #define RETRY_MS 2
+
+/* A message of the watchdog may be lost, and the loop be late, without harm. */
+#define FED_WITHIN 4
 
 /* One datagram that waits until the manager has read others. */
 struct notify_message {
@@ -195,8 +199,48 @@ void notify_watch(struct notify *notify, uv_loop_t *loop)
         uv_timer_start(&notify->timer, timer_ended, RETRY_MS, RETRY_MS);
 }
 
+uint32_t notify_read_watchdog(const char *usec, const char *pid, pid_t self, uint64_t *limit_us,
+                              struct error *why)
+{
+    uint64_t process, limit;
+    *limit_us = 0;
+    if (!usec)
+        return 0;
+    if (pid && units_parse_number(pid, strlen(pid), INT32_MAX, &process) != 0)
+        return error_set(why, MESSAGE(watchdog_pid), pid);
+    if (pid && process != (uint64_t)self)
+        return 0;
+    if (units_parse_number(usec, strlen(usec), INT64_MAX, &limit) != 0 || !limit)
+        return error_set(why, MESSAGE(watchdog_time), usec);
+    *limit_us = limit;
+    return 0;
+}
+
+/* While the manager reads nothing, it is not fed either: what waits would only become more. */
+static void watchdog_fed(uv_timer_t *timer)
+{
+    struct notify *notify = timer->data;
+    flush(notify);
+    if (queue_is_empty(&notify->waiting))
+        send_once(notify, "WATCHDOG=1", NULL);
+}
+
+void notify_feed(struct notify *notify, uv_loop_t *loop, uint64_t limit_us)
+{
+    if (notify->fd < 0 || !limit_us)
+        return;
+    uint64_t period_ms = max(limit_us / FED_WITHIN / 1000, UINT64_C(1));
+    uv_timer_init(loop, &notify->watchdog);
+    uv_unref((uv_handle_t *)&notify->watchdog);
+    notify->watchdog.data = notify;
+    uv_timer_start(&notify->watchdog, watchdog_fed, 0, period_ms);
+}
+
 void notify_unwatch(struct notify *notify)
 {
+    if (notify->watchdog.data)
+        uv_close((uv_handle_t *)&notify->watchdog, NULL);
+    notify->watchdog.data = NULL;
     if (notify->timer.data)
         uv_close((uv_handle_t *)&notify->timer, NULL);
     notify->timer.data = NULL;

@@ -25,6 +25,7 @@ struct notify {
     uint64_t full_since;  /* the socket takes nothing since then; 0: it does */
     int full, failed;     /* -errno: why it takes nothing; why it never will take a descriptor */
     uv_timer_t timer;     /* data NULL: notify_watch was not called */
+    uv_timer_t watchdog;  /* data NULL: the manager has none, or nobody feeds it yet */
 };
 
 #define NOTIFY_NONE ((struct notify){.fd = -1})
@@ -38,6 +39,23 @@ int notify_open(struct notify *notify, const char *notify_socket);
 
 /* Closes the socket; what waits is lost. Idempotent. */
 void notify_close(struct notify *notify);
+
+/*
+ * The time within which the manager wants to hear of the service again and again, as WATCHDOG_USEC
+ * says: *limit_us in microseconds, 0 for none. pid: WATCHDOG_PID, NULL for any process; of another
+ * process than self there is none. Returns 0, or an error number that *why explains: a malformed
+ * variable.
+ */
+uint32_t notify_read_watchdog(const char *usec, const char *pid, pid_t self, uint64_t *limit_us,
+                              struct error *why);
+
+/*
+ * The loop feeds that watchdog from now on until notify_unwatch, four times within the limit. It is
+ * the loop alone that does: if the loop hangs, the manager replaces the server. Workers are watched
+ * by the server itself, by their heartbeat, and long kernels are nobody's fault. limit_us: 0: the
+ * manager has none.
+ */
+void notify_feed(struct notify *notify, uv_loop_t *loop, uint64_t limit_us);
 
 /* The loop sends what waits, from now on until notify_unwatch. Without a loop, other calls do. */
 void notify_watch(struct notify *notify, uv_loop_t *loop);

@@ -39,6 +39,7 @@ static void the_environment_is_scrubbed(void **state)
                                   "GPUSHARE_SOCKET=/x",
                                   "NOTIFY_SOCKET=/y",
                                   "LISTEN_FDS=2",
+                                  "WATCHDOG_USEC=1000000",
                                   "LD_PRELOAD=/lib/x.so",
                                   "SOFTGPU_STATS=/tmp/stats",
                                   NULL};
@@ -59,6 +60,7 @@ static void the_environment_is_scrubbed(void **state)
     assert_false(holds(kept, "GPUSHARE_"));
     assert_false(holds(kept, "NOTIFY_SOCKET"));
     assert_false(holds(kept, "LISTEN_"));
+    assert_false(holds(kept, "WATCHDOG_"));
     assert_false(holds(kept, "LD_PRELOAD"));
     assert_false(holds(kept, "LD_AUDIT"));
     assert_false(holds(kept, "CUDA_LAUNCH_BLOCKING"));

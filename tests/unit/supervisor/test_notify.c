@@ -106,6 +106,80 @@ static void states_reach_an_abstract_name(void **state)
     close(fd);
 }
 
+static void the_watchdogs_time_is_read(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    uint64_t limit = 7;
+    assert_int_equal(notify_read_watchdog(NULL, NULL, 5, &limit, &why), 0);
+    assert_int_equal(limit, 0);
+    assert_int_equal(notify_read_watchdog("30000000", NULL, 5, &limit, &why), 0);
+    assert_int_equal(limit, 30000000);
+    assert_int_equal(notify_read_watchdog("30000000", "5", 5, &limit, &why), 0);
+    assert_int_equal(limit, 30000000);
+    /* Of the process that started this one. */
+    assert_int_equal(notify_read_watchdog("30000000", "6", 5, &limit, &why), 0);
+    assert_int_equal(limit, 0);
+    static const char *const wrong[][2] = {{"", "5"}, {"0", "5"}, {"1s", "5"}, {"1", "me"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(notify_read_watchdog(wrong[i][0], wrong[i][1], 5, &limit, &why),
+                         PROTO_ERROR_INVALID_VALUE);
+        assert_non_null(strstr(why.text, "WATCHDOG_"));
+    }
+}
+
+static void hang_for_a_while(uv_timer_t *timer)
+{
+    (void)timer;
+    usleep(50000);
+}
+
+static unsigned fed(int fd)
+{
+    static char text[1000];
+    unsigned count = 0;
+    for (ssize_t length; (length = recv(fd, text, sizeof text - 1, 0)) > 0; count++) {
+        text[length] = '\0';
+        assert_string_equal(text, "WATCHDOG=1");
+    }
+    return count;
+}
+
+/* Four times within the limit of 40 ms; a loop that hangs feeds nothing meanwhile. */
+static void the_loop_feeds_the_watchdog(void **state)
+{
+    (void)state;
+    struct notify notify;
+    uv_loop_t loop;
+    uv_timer_t hang;
+    char path[100];
+    snprintf(path, sizeof path, "%s/socket", folder);
+    int fd = listen_at(path, strlen(path));
+    assert_int_equal(notify_open(&notify, path), 0);
+    assert_int_equal(uv_loop_init(&loop), 0);
+    notify_feed(&notify, &loop, 0);
+    assert_null(notify.watchdog.data);
+    notify_feed(&notify, &loop, 40000);
+    uv_timer_init(&loop, &hang);
+    /* The watchdog alone does not keep a loop alive. */
+    uv_timer_start(&hang, hang_for_a_while, 60000, 0);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(fed(fd), 1);
+    while (fed(fd) == 0)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    uv_timer_start(&hang, hang_for_a_while, 0, 0);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    assert_in_range(fed(fd), 0, 2);
+    notify_unwatch(&notify);
+    notify_unwatch(&notify);
+    uv_close((uv_handle_t *)&hang, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(fed(fd), 0);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    notify_close(&notify);
+    close(fd);
+}
+
 static void a_missing_listener_is_an_error(void **state)
 {
     (void)state;
@@ -437,6 +511,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(states_reach_a_path),
         CASE(states_reach_an_abstract_name),
+        CASE(the_watchdogs_time_is_read),
+        CASE(the_loop_feeds_the_watchdog),
         CASE(a_missing_listener_is_an_error),
         CASE(impossible_socket_names_are_refused),
         CASE(a_status_is_one_line),
