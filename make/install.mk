@@ -12,7 +12,9 @@ PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
 CMAKEDIR ?= $(LIBDIR)/cmake/gpushare-client
 MANDIR ?= $(PREFIX)/share/man
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+USERUNITDIR ?= $(PREFIX)/lib/systemd/user
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 # The unit path of systemd.unit(5), as far as an installation may write there.
 SYSTEMD_DIRS := /etc/systemd/system /usr/local/lib/systemd/system /usr/lib/systemd/system /lib/systemd/system
 DOCDIR ?= $(PREFIX)/share/doc/gpushare
@@ -46,11 +48,13 @@ CMAKE_FILES := gpushare-client-config.cmake gpushare-client-config-version.cmake
 # From one folder to another, by their names alone: neither need exist yet.
 from_to = $(shell realpath --canonicalize-missing --no-symlinks --relative-to=$(1) $(2))
 UNITS := gpushare-exporter.service gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service
+# In units, their variables of installation.
+UNIT_PATHS = -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' -e 's|@DOCDIR@|$(DOCDIR)|g'
 INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(BINDIR)/softgpu $(BINDIR)/gpushare-exporter $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
     $(INCLUDEDIR)/gpushare.h $(INCLUDEDIR)/gpushare_error.h $(PKGCONFIGDIR)/gpushare-client.pc $(CMAKE_FILES:%=$(CMAKEDIR)/%) $(MAN_FILES) $(SOFTGPUDIR)/libcuda.so.1 \
     $(CUDA_LIBRARIES:%=$(CUDADIR)/%) \
-    $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf $(COMPLETIONDIR)/gpusharectl \
+    $(UNITS:%=$(UNITDIR)/%) $(USERUNITDIR)/gpushared.service $(DOCDIR)/softgpu.conf $(SYSUSERSDIR)/gpushare.conf $(TMPFILESDIR)/gpushare.conf $(COMPLETIONDIR)/gpusharectl \
     $(EXAMPLE_FILES:%=$(DOCDIR)/examples/%) \
     $(addprefix $(DOCDIR)/,$(notdir $(DOC_FILES)) $(DOC_PAGES)) $(DOC_PICTURES:docs/%=$(DOCDIR)/%) $(MONITORING_FILES:docs/%=$(DOCDIR)/%) \
     $(CONTAINER_FILES:docs/%=$(DOCDIR)/%) $(SCHEMA_FILES:%=$(DOCDIR)/%)
@@ -71,6 +75,7 @@ install-built: $(if $(filter install-built,$(GOALS)),,all) ## install what is bu
 	$(INSTALL) -m 0644 $(CUDA_LIBRARIES:%=$(BUILD)/lib/gpushare/%) $(DESTDIR)$(CUDADIR)/
 	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
 	for page in $(MAN_PAGES); do $(INSTALL) -m 0644 docs/man/$$page $(DESTDIR)$(MANDIR)/man$${page##*.}/ || exit 1; done
+	$(INSTALL) -m 0644 systemd/gpushare.tmpfiles $(DESTDIR)$(TMPFILESDIR)/gpushare.conf
 	$(BUILD)/bin/gpusharectl completion bash >$(DESTDIR)$(COMPLETIONDIR)/gpusharectl
 	chmod 0644 $(DESTDIR)$(COMPLETIONDIR)/gpusharectl
 	$(INSTALL) -m 0644 $(DOC_FILES) $(DESTDIR)$(DOCDIR)/
@@ -87,8 +92,11 @@ install-built: $(if $(filter install-built,$(GOALS)),,all) ## install what is bu
 	$(INSTALL) -m 0644 $(EXAMPLE_KERNELS:%=examples/kernels/%) $(DESTDIR)$(DOCDIR)/examples/
 	chmod 0644 $(EXAMPLE_FILES:%=$(DESTDIR)$(DOCDIR)/examples/%)
 	for unit in $(UNITS); do \
-	    sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' systemd/$$unit.in >$(DESTDIR)$(UNITDIR)/$$unit && \
+	    sed $(UNIT_PATHS) systemd/$$unit.in >$(DESTDIR)$(UNITDIR)/$$unit && \
 	    chmod 0644 $(DESTDIR)$(UNITDIR)/$$unit || exit 1; done
+	sed $(UNIT_PATHS) systemd/gpushared-user.service.in >$(DESTDIR)$(USERUNITDIR)/gpushared.service
+	sed $(UNIT_PATHS) systemd/softgpu.conf.in >$(DESTDIR)$(DOCDIR)/softgpu.conf
+	chmod 0644 $(DESTDIR)$(USERUNITDIR)/gpushared.service $(DESTDIR)$(DOCDIR)/softgpu.conf
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	    -e 's|@VERSION@|$(VERSION)|g' client/gpushare-client.pc.in >$(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc
 	chmod 0644 $(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc
@@ -102,7 +110,7 @@ install: install-built ## install below PREFIX (default /usr/local); DESTDIR is 
 	@echo "none of its folders, LD_LIBRARY_PATH=$(LIBDIR))."
 	$(if $(filter $(SYSTEMD_DIRS),$(UNITDIR)),,@echo "systemd does not read $(UNITDIR): for a service, install with UNITDIR=/etc/systemd/system.")
 	@echo "To run the server as a service:"
-	@echo "  systemd-sysusers $(SYSUSERSDIR)/gpushare.conf && systemctl daemon-reload && systemctl enable --now gpushared.socket gpushared-admin.socket gpushared.service"
+	@echo "  systemd-sysusers $(SYSUSERSDIR)/gpushare.conf && systemd-tmpfiles --create $(TMPFILESDIR)/gpushare.conf && systemctl daemon-reload && systemctl enable --now gpushared.socket gpushared-admin.socket gpushared.service"
 
 # Folders that only gpushare uses, and below a prefix that is not the system's all that are empty then.
 INSTALLED_DIRS := $(patsubst %/,%,$(sort $(dir $(INSTALLED)) $(DOCDIR)/ $(PREFIX)/lib/gpushare/))

@@ -91,6 +91,7 @@ for file in lib/gpushare/softgpu/libcuda.so.1 lib/gpushare/libcuda.so.1 lib/gpus
     lib/systemd/system/gpushared.socket lib/systemd/system/gpushared-admin.socket \
     lib/systemd/system/gpushare-devices.service lib/systemd/system/gpushare-exporter.service share/doc/gpushare/gpushare-exporter.env \
     share/doc/gpushare/monitoring/alerts.yaml share/doc/gpushare/gpushared.env \
+    lib/systemd/user/gpushared.service lib/tmpfiles.d/gpushare.conf share/doc/gpushare/softgpu.conf \
     lib/sysusers.d/gpushare.conf lib/libgpushare-client.a lib/libgpushare-client.so \
     share/man/man1/gpushare.1 share/man/man3/gpushare.3 share/man/man3/gpushare_copy_async.3 share/man/man5/gpushared.yaml.5 \
     share/man/man7/gpushare.7 share/man/man8/gpushared.8 share/doc/gpushare/gpushared.yaml share/doc/gpushare/gpushared-config.schema.json; do
@@ -107,7 +108,7 @@ grep -qx 'ExecStart=/usr/bin/gpushared .GPUSHARED_OPTIONS' root/usr/lib/systemd/
     fail "the unit does not start the installed program"
 grep -qx 'ExecStart=/usr/libexec/gpushare-devices' root/usr/lib/systemd/system/gpushare-devices.service ||
     fail "the unit does not start the installed script"
-grep -rn "@[A-Z]*@" root/usr/lib/systemd root/usr/lib/pkgconfig && fail "a variable was not filled in"
+grep -rn "@[A-Z]*@" root/usr/lib/systemd root/usr/lib/pkgconfig root/usr/share/doc/gpushare/softgpu.conf && fail "a variable was not filled in"
 
 PKG_CONFIG_LIBDIR=$TMPDIR/root/usr/lib/pkgconfig:/usr/lib/$(gcc -print-multiarch)/pkgconfig:/usr/lib/pkgconfig
 export PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR=$TMPDIR/root

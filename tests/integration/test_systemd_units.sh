@@ -4,7 +4,8 @@
 #
 # The unit files as `make install` writes them: systemd warns of nothing in
 # them, the service stays below an exposure threshold, and each socket has the
-# type, path, mode and name that the server relies on.
+# type, path, mode and name that the server relies on. The same of a user's own
+# unit, of the drop-in for the software GPU and of the folders of tmpfiles.d.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 if ! command -v systemd-analyze >/dev/null; then
@@ -20,10 +21,15 @@ fail() {
 }
 
 # A binary that exists, since verify looks for ExecStart=.
+filled() {
+    sed -e 's#@BINDIR@/gpushare\(-exporter\|d\|ctl\)#/bin/true#' -e 's|@LIBEXECDIR@/gpushare-devices|/bin/true|' -e 's|@DOCDIR@|/usr/share/doc/gpushare|g' "systemd/$1.in"
+}
 for unit in gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service gpushare-exporter.service; do
-    sed -e 's|@BINDIR@/gpushare-exporter|/bin/true|' -e 's|@BINDIR@/gpushared|/bin/true|' -e 's|@LIBEXECDIR@/gpushare-devices|/bin/true|' "systemd/$unit.in" >"$units/$unit"
+    filled "$unit" >"$units/$unit"
 done
-grep -n '@[A-Z]*@' "$units"/* && fail "a variable that make install does not fill in"
+mkdir "$TMPDIR/user" || exit 1
+filled gpushared-user.service >"$TMPDIR/user/gpushared.service"
+grep -n '@[A-Z]*@' "$units"/* "$TMPDIR/user"/* && fail "a variable that make install does not fill in"
 
 # Unknown keys and values only warn, with exit status 0: demand silence. SYSTEMD_LOG
 # variables of the caller could hide a warning.
@@ -35,6 +41,25 @@ verify() {
 output=$(verify "$units") || fail "systemd-analyze verify: exit status $?"
 [ -z "$output" ] || fail "systemd-analyze verify says: $output"
 
+# A user's own server, and both kinds of it with the drop-in.
+verify_user() {
+    (cd "$1" && systemd-analyze verify --user --man=no --recursive-errors=one ./gpushared.service) 2>&1
+}
+for kind in units user; do
+    cp -r "$TMPDIR/$kind" "$TMPDIR/$kind-softgpu" && mkdir "$TMPDIR/$kind-softgpu/gpushared.service.d" || exit 1
+    filled softgpu.conf >"$TMPDIR/$kind-softgpu/gpushared.service.d/softgpu.conf"
+done
+XDG_RUNTIME_DIR=$TMPDIR
+export XDG_RUNTIME_DIR
+for folder in user user-softgpu; do
+    output=$(verify_user "$TMPDIR/$folder") || fail "systemd-analyze verify --user of $folder: exit status $?"
+    [ -z "$output" ] || fail "systemd-analyze verify --user of $folder says: $output"
+done
+output=$(verify "$TMPDIR/units-softgpu") || fail "systemd-analyze verify with the drop-in: exit status $?"
+[ -z "$output" ] || fail "systemd-analyze verify with the drop-in says: $output"
+[ "$(grep -c '^ExecStart=' systemd/softgpu.conf.in)" = 2 ] && grep -qx 'ExecStart=' systemd/softgpu.conf.in ||
+    fail "the drop-in does not take the unit's own command away"
+
 # The check itself: a misspelt key must not go unnoticed.
 mkdir "$TMPDIR/broken"
 cp "$units"/* "$TMPDIR/broken/"
@@ -42,7 +67,7 @@ sed -i 's/^LimitNOFILE=/LimitNOFILES=/' "$TMPDIR/broken/gpushared.service"
 [ -n "$(verify "$TMPDIR/broken")" ] || fail "a misspelt key was not reported"
 
 # 0 is best, 10 worst, a bare unit 9.6; the threshold is in tenths.
-threshold=20
+threshold=15
 (cd "$units" && systemd-analyze security --offline=true --threshold=$threshold ./gpushared.service) \
     >"$TMPDIR/security" 2>&1 || fail "exposure above $threshold tenths: $(tail -1 "$TMPDIR/security")"
 
@@ -100,7 +125,15 @@ has gpushared.service CPUWeight=1000
 has gpushared.service OOMScoreAdjust=-500
 has gpushared.service CacheDirectory=gpushare
 has gpushared.service StateDirectory=gpushare
-has gpushared.service 'ExecReload=/bin/kill -HUP $MAINPID'
+has gpushared.service 'ExecReload=+/bin/true --socket /run/gpushare/admin.sock reload'
+has gpushared.service 'ExecStartPre=/bin/true $GPUSHARED_OPTIONS --check-config'
+# The service manager's time limit for the supervisor's loop, which feeds it (test_systemd_sockets.py).
+has gpushared.service WatchdogSec=30
+has gpushared.service Slice=system.slice
+has gpushared.service PrivateMounts=yes
+for unit in "$units"/*; do
+    grep -q '^Documentation=man:.* file:/' "$unit" || fail "$unit names no documentation"
+done
 has gpushared.socket Backlog=1024
 # The server gives up its privileges; the unit that makes the device nodes has them.
 grep -q "^User=\|^NoNewPrivileges=\|^CapabilityBoundingSet=" "$units/gpushare-devices.service" &&
@@ -126,6 +159,20 @@ if command -v systemd-sysusers >/dev/null; then
         fail "systemd-sysusers: $(<"$TMPDIR/sysusers")"
     grep -q '^gpushare:' "$root/etc/passwd" || fail "no user gpushare"
     grep -q '^gpushare:' "$root/etc/group" || fail "no group gpushare"
+fi
+
+# Owner and mode of the folder are those that the service gives it.
+if command -v systemd-tmpfiles >/dev/null; then
+    grep -qx 'd /run/gpushare 0755 gpushare gpushare -' systemd/gpushare.tmpfiles || fail "tmpfiles.d makes another /run/gpushare"
+    has gpushared.service User=gpushare
+    has gpushared.service RuntimeDirectoryMode=0755
+    # The test may run as any user, whose folders it can give to nobody else.
+    sed "s/ gpushare gpushare / $(id -un) $(id -gn) /; s/ root root / $(id -un) $(id -gn) /" systemd/gpushare.tmpfiles >"$TMPDIR/tmpfiles.conf"
+    mkdir -p "$TMPDIR/tree/etc" && cp /etc/passwd /etc/group "$TMPDIR/tree/etc/" || exit 1
+    systemd-tmpfiles --create --root="$TMPDIR/tree" "$TMPDIR/tmpfiles.conf" >"$TMPDIR/tmpfiles" 2>&1 || fail "systemd-tmpfiles: $(<"$TMPDIR/tmpfiles")"
+    for folder in run/gpushare etc/gpushare; do
+        [ "$(stat -c %a "$TMPDIR/tree/$folder")" = 755 ] || fail "systemd-tmpfiles does not make $folder"
+    done
 fi
 
 tail -1 "$TMPDIR/security"
