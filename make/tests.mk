@@ -41,7 +41,7 @@ $(BUILD)/tests/unit/scheduler/%: $(BUILD)/obj/tests/unit/scheduler/%.o $(BUILD)/
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
 $(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libsupport.a $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
+	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(TEST_LIBS)
 $(BUILD)/tests/unit/client/test_managed: $(call obj,client/cuda/driver/managed/managed_code.c)
 $(BUILD)/tests/unit/client/test_print: $(call obj,client/cuda/driver/print/print_ring.c client/cuda/driver/print/print_format.c)
 $(BUILD)/tests/unit/client/test_registry: $(call obj,client/cuda/runtime/registry.c client/cuda/runtime/base/runtime_driver.c)
