@@ -17,7 +17,7 @@ $(MAN_MADE) &: client/generate_man.py client/gpushare.h client/gpushare_error.h 
 ALL += $(MAN_MADE)
 
 .PHONY: install-man uninstall-man
-install: install-man
+install-built: install-man
 install-man: $(MAN_MADE)
 	$(INSTALL) -d $(MAN_SECTIONS:%=$(DESTDIR)$(MANDIR)/man%)
 	$(foreach page,$(MAN_WRITTEN),$(INSTALL) -m 0644 $(page) $(DESTDIR)$(MANDIR)/man$(patsubst .%,%,$(suffix $(page)))/ &&) true

@@ -53,7 +53,7 @@ class Troubleshooting(unittest.TestCase):
         named = set(re.findall(r"`gpusharectl ([a-z-]+)", text_of("docs/troubleshooting.md")))
         self.assertGreater(len(named), 5)
         self.assertLessEqual(named, commands)
-        options = set(re.findall(r"^[a-z-]+ (--[a-z-]+) = ", text_of("tests/interface/flags.txt"), re.M)) | {"--explain"}
+        options = set(re.findall(r"^[a-z-]+ (--[a-z-]+) = ", text_of("tests/interface/flags.txt"), re.M)) | {"--explain", "--bundle"}
         page = re.sub(r"<!--[\s\S]*?-->", "", text_of("docs/troubleshooting.md"))
         self.assertLessEqual(set(re.findall(r"(?<![\w-])--[a-z-]+[a-z]", page)), options)
 
