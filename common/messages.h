@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/messages_accounting.h"
 #include "common/messages_admin.h"
 #include "common/messages_client.h"
 #include "common/messages_code.h"
@@ -40,6 +41,7 @@
 
 /* clang-format off */
 #define MESSAGES(X) \
+    MESSAGES_ACCOUNTING(X) \
     MESSAGES_ADMIN(X) \
     MESSAGES_CLIENT(X) \
     MESSAGES_CODE(X) \

@@ -36,7 +36,7 @@ EXAMPLE_FILES := $(EXAMPLES_INSTALLED:%=%.c) example.h $(EXAMPLE_KERNELS)
 # to a test is plain text, because no test is installed.
 DOC_PAGES := $(notdir $(wildcard docs/*.md))
 DOC_LINKS := -e 's|](\.\./examples/|](examples/|g' -e 's|\[\([^]]*\)\](\.\./tests/[^)]*)|\1|g'
-DOC_FILES := docs/gpushared.yaml schemas/gpushared-config.schema.json systemd/gpushared.env systemd/gpushare-exporter.env
+DOC_FILES := docs/gpushared.yaml docs/gpushare.logrotate schemas/gpushared-config.schema.json systemd/gpushared.env systemd/gpushare-exporter.env
 DOC_PICTURES := $(wildcard docs/pictures/*.svg)
 MONITORING_FILES := $(wildcard docs/monitoring/*)
 CONTAINER_FILES := $(wildcard docs/containers/*)

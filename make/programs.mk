@@ -9,6 +9,8 @@ $(BUILD)/libexec/gpushare-worker: $(call obj,server/worker/main.c) $(A)/libworke
 $(BUILD)/bin/gpusharectl: $(call obj,client/tools/gpusharectl.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 $(BUILD)/bin/gpushare: $(call obj,client/tools/gpushare.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 $(BUILD)/bin/softgpu: $(call obj,client/tools/softgpu.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
+# It reads compressed files of the accounting.
+$(BUILD)/bin/gpusharectl: PROGRAM_LIBS += -lz
 # The one program that speaks HTTP; no other one is linked with the library for it.
 $(BUILD)/bin/gpushare-exporter: PROGRAM_LIBS += -lmicrohttpd
 $(BUILD)/bin/gpushare-exporter: $(call obj,client/tools/exporter/gpushare_exporter.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a

@@ -138,6 +138,15 @@ static const struct {
      "get_default_device_pinned_mem_limit set_device_pinned_mem_limit "
      "get_device_pinned_mem_limit set_default_client_priority get_default_client_priority lspart "
      "sm_partition quit help"},
+    {"report",
+     "  report [--since WHEN] [--until WHEN] [--by KEYS] [--csv] [FILE...]\n"
+     "               add up what clients have used, from the accounting's files, without a "
+     "server.\n"
+     "               WHEN: 2026-11-01, 2026-11-01T12:30 (UTC), today, yesterday, 7d or 36h (ago).\n"
+     "               KEYS: user, name, gpu, day, program, cgroup, with commas between (default:\n"
+     "               user). FILE: with those that logrotate made of it, also compressed ones\n"
+     "               (default: " COMMAND_REPORT_FILE ")\n",
+     "--since --until --by --csv", ""},
     {"completion",
      "  completion bash\n"
      "               print a script with which bash completes commands and options\n",

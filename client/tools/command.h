@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* The accounting's file, as docs/accounting.md has it in the configuration. */
+#define COMMAND_REPORT_FILE "/var/lib/gpushare/accounting.jsonl"
+
 /* Bytes that hold all names, with commas between them. */
 enum { COMMAND_NAMES = 192 };
 

@@ -27,6 +27,7 @@
 #include "client/tools/live/waiting.h"
 #include "client/tools/metrics/metrics.h"
 #include "client/tools/mps/mps.h"
+#include "client/tools/report/report.h"
 #include "client/tools/sample.h"
 #include "client/tools/show.h"
 #include "client/tools/table.h"
@@ -66,6 +67,7 @@ struct options {
     char **mps_words;
     bool follow; /* events: and those to come */
     struct top_options top;
+    struct report_options report;
     const char *given[GIVEN_MAX]; /* options that not every command has */
     unsigned given_count;
 };
@@ -259,6 +261,11 @@ static int check_words(struct options *options, int count, char **words)
         return check_target(options, count, words);
     if (is_command(options->command, "drain") || is_command(options->command, "resume"))
         return check_gpu(options, count, words);
+    if (is_command(options->command, "report")) {
+        options->report.files = words;
+        options->report.file_count = count;
+        return -1;
+    }
     if (count == 1 && is_command(options->command, "log-level"))
         return json_object_set_new(options->request, "level", json_string(words[0])) < 0
                    ? report_usage(MESSAGE_TEXT(ctl_value_text))
@@ -346,6 +353,10 @@ static const struct option long_options[] = {{"socket", required_argument, NULL,
                                              {"wait", no_argument, NULL, 'W'},
                                              {"timeout", required_argument, NULL, 'T'},
                                              {"follow", no_argument, NULL, 'F'},
+                                             {"since", required_argument, NULL, 'S'},
+                                             {"until", required_argument, NULL, 'U'},
+                                             {"by", required_argument, NULL, 'B'},
+                                             {"csv", no_argument, NULL, 'c'},
                                              {"version", no_argument, NULL, 'V'},
                                              {"help", no_argument, NULL, 'h'},
                                              {NULL, 0, NULL, 0}};
@@ -354,16 +365,30 @@ static const struct option long_options[] = {{"socket", required_argument, NULL,
 static const struct {
     int option;
     const char *name;
-} own_options[] = {{'o', "-o"},     {'t', "--seconds"}, {'g', "--gpu"},    {'f', "--force"},
-                   {'w', "--wide"}, {'r', "--reset"},   {'p', "--save"},   {'u', "--user"},
-                   {'a', "--all"},  {'W', "--wait"},    {'b', "-b"},       {'n', "-n"},
-                   {'d', "-d"},     {'F', "--follow"},  {'T', "--timeout"}};
+} own_options[] = {{'o', "-o"},      {'t', "--seconds"}, {'g', "--gpu"},     {'f', "--force"},
+                   {'w', "--wide"},  {'r', "--reset"},   {'p', "--save"},    {'u', "--user"},
+                   {'a', "--all"},   {'W', "--wait"},    {'b', "-b"},        {'n', "-n"},
+                   {'d', "-d"},      {'F', "--follow"},  {'T', "--timeout"}, {'S', "--since"},
+                   {'U', "--until"}, {'B', "--by"},      {'c', "--csv"}};
 
 static void note_given(struct options *options, int option)
 {
     for (size_t i = 0; i < sizeof own_options / sizeof own_options[0]; i++)
         if (own_options[i].option == option && options->given_count < GIVEN_MAX)
             options->given[options->given_count++] = own_options[i].name;
+}
+
+static int read_report_option(struct options *options, int option)
+{
+    if (option == 'S')
+        options->report.since = optarg;
+    else if (option == 'U')
+        options->report.until = optarg;
+    else if (option == 'B')
+        options->report.by = optarg;
+    else
+        options->report.csv = true;
+    return -1;
 }
 
 /* Returns an exit status, or -1 to go on. */
@@ -410,6 +435,11 @@ static int take_option(struct options *options, int option)
     case 'n':
     case 'd':
         return read_top_option(options, option);
+    case 'S':
+    case 'U':
+    case 'B':
+    case 'c':
+        return read_report_option(options, option);
     default:
         return read_trace_option(options, option);
     }
@@ -699,6 +729,15 @@ static int run_events(const struct options *options)
     return status == ADMIN_OK ? status : print_failure(options, failure, status);
 }
 
+static int run_report(struct options *options)
+{
+    struct error why;
+    options->report.json = options->json;
+    options->report.look = show_look(stdout, getenv("NO_COLOR"), getenv("TERM"));
+    int status = report_run(&options->report, &why);
+    return status == ADMIN_USAGE ? report_usage("%s", why.text) : status;
+}
+
 static int run_trace(struct options *options)
 {
     struct tracing_summary summary;
@@ -764,6 +803,8 @@ int main(int argc, char **argv)
         status = run_top(&options);
     else if (status < 0 && is_command(options.command, "events"))
         status = run_events(&options);
+    else if (status < 0 && is_command(options.command, "report"))
+        status = run_report(&options);
     else if (status < 0 && is_command(options.command, "trace"))
         status = run_trace(&options);
     else if (status < 0)

@@ -531,6 +531,7 @@ static void configuration_takes_effect(struct reload *reload)
     supervisor->server.config = reload->config;
     reload->config = before;
     remember_configured(&supervisor->server);
+    accounting_look(&supervisor->server);
     total_override_forget(&supervisor->server.total_overrides, supervisor->server.config,
                           total_forgotten, &forgetting);
     /* A GPU that is not there now is one of the objects of which nothing stays after a reset. */

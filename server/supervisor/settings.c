@@ -60,6 +60,9 @@ static const char usage[] =
     "  --state-dir PATH\n"
     "                 the folder of what gpusharectl set --save keeps over restarts (default:\n"
     "                 $STATE_DIRECTORY, which systemd sets; without it nothing is kept)\n"
+    "  --accounting PATH\n"
+    "                 the file to which each client's use is appended as JSON, for `gpusharectl\n"
+    "                 report`, unless the configuration names one (default: none)\n"
     "  --socket PATH  the socket for clients (default: $GPUSHARE_SOCKET, else gpushare.sock\n"
     "                 in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/gpushare or /run/gpushare)\n"
     "  --admin-socket PATH\n"
@@ -313,6 +316,7 @@ enum option_name {
     OPTION_CONFIG,
     OPTION_CHECK_CONFIG,
     OPTION_STATE_DIR,
+    OPTION_ACCOUNTING,
     OPTION_SOCKET,
     OPTION_ADMIN_SOCKET,
     OPTION_ADMIN_UID,
@@ -350,6 +354,7 @@ static const struct option options[] = {
     {"config", required_argument, NULL, OPTION_CONFIG},
     {"check-config", no_argument, NULL, OPTION_CHECK_CONFIG},
     {"state-dir", required_argument, NULL, OPTION_STATE_DIR},
+    {"accounting", required_argument, NULL, OPTION_ACCOUNTING},
     {"socket", required_argument, NULL, OPTION_SOCKET},
     {"admin-socket", required_argument, NULL, OPTION_ADMIN_SOCKET},
     {"admin-uid", required_argument, NULL, OPTION_ADMIN_UID},
@@ -410,6 +415,7 @@ static const struct plain_option {
     uint32_t least, most; /* of a number, or of seconds */
 } plain_options[] = {
     {OPTION_STATE_DIR, "--state-dir", PLAIN_PATH, offsetof(struct settings, state), 0, 0},
+    {OPTION_ACCOUNTING, "--accounting", PLAIN_PATH, offsetof(struct settings, accounting), 0, 0},
     {OPTION_SOCKET, "--socket", PLAIN_PATH, offsetof(struct settings, socket), 0, 0},
     {OPTION_ADMIN_SOCKET, "--admin-socket", PLAIN_PATH, offsetof(struct settings, admin_socket), 0,
      0},

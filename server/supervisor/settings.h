@@ -41,6 +41,8 @@ struct settings {
     char config[PATH_MAX];       /* path of the configuration file; "": none */
     bool config_named;           /* --config named it, so it must exist */
     char state[PATH_MAX];        /* folder of what `set --save` keeps; "": none */
+    char accounting[PATH_MAX];   /* file of what clients have used, if the configuration names
+                                    none; "": none */
     bool check_config;           /* check the file and exit */
     int socket_fd;               /* passed by systemd as "client"; -1: the server makes one */
     int admin_socket_fd;         /* passed by systemd as "admin"; -1: the server makes one */

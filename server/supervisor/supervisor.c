@@ -16,6 +16,7 @@
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/reload.h"
+#include "server/supervisor/session/life/bill.h"
 #include "server/supervisor/session/life/blame.h"
 #include "server/supervisor/session/life/restore.h"
 #include "server/supervisor/session/session.h"
@@ -38,7 +39,8 @@
 static void stop_advance(struct supervisor *supervisor)
 {
     if (!supervisor->stopping || supervisor->stopped || supervisor->server.sessions ||
-        supervisor->reload_file || !pinned_pool_is_empty(&supervisor->server.pinned))
+        supervisor->reload_file || !pinned_pool_is_empty(&supervisor->server.pinned) ||
+        !accounting_end(&supervisor->server))
         return;
     for (uint32_t i = 0; i < supervisor->server.device_count; i++)
         if (supervisor->server.devices[i].state != DEVICE_STOPPED)
@@ -103,6 +105,7 @@ static void take_turn(struct supervisor *supervisor)
     } while (pinned_pool_retry(&supervisor->server) || !queue_is_empty(&supervisor->server.due));
     if (!survive_commit(supervisor))
         return;
+    outbox_go(&supervisor->server.accounting.outbox);
     if (supervisor->events.kept)
         supervisor->events.kept(supervisor->events.context);
     /* The service manager that hears it may end this server at once, and the next one has to find
@@ -175,6 +178,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     quota_open(&supervisor->server.images, "module image memory of the server",
                machine_memory() / IMAGES_PART, NULL);
     session_own_requests_open(&supervisor->server);
+    accounting_open(&supervisor->server, session_bill_cut);
     turn_open(supervisor);
     *out = supervisor;
     return 0;
@@ -191,6 +195,7 @@ void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper)
 {
     uint64_t often = (uint64_t)supervisor->server.settings->orphan_seconds * 1000 / 6;
     supervisor->server.keeper = keeper;
+    outbox_keep(&supervisor->server.accounting.outbox, keeper);
     uv_timer_init(supervisor->server.loop, &supervisor->show);
     supervisor->show.data = supervisor;
     uv_timer_start(&supervisor->show, show_workers, often, often);

@@ -22,7 +22,7 @@
 #include "server/supervisor/supervisor_private.h"
 
 /* Kinds below are those of enum session_part. */
-enum { KIND_SERVER = 100, KIND_DEVICE, KIND_OVERRIDES, KIND_OFFENDERS };
+enum { KIND_SERVER = 100, KIND_DEVICE, KIND_OVERRIDES, KIND_OFFENDERS, KIND_ACCOUNTING };
 
 /* Time that workers have to end when their socket is closed. */
 #define END_MS 5000
@@ -40,7 +40,7 @@ uint32_t survive_layout(void)
 {
     return session_record_layout() * 31 + device_record_layout() * 7 +
            (uint32_t)sizeof(struct server_image) + (uint32_t)sizeof(struct total_override) * 3 +
-           (uint32_t)sizeof(struct offender);
+           (uint32_t)sizeof(struct offender) + OUTBOX_FORM * 11;
 }
 
 static const struct state_log_entry *entry_find(const struct state_log_reader *reader,
@@ -173,6 +173,7 @@ bool survive_commit(struct supervisor *supervisor)
         queue_append(&consumed, &session->keeping.link);
     }
     server_put(supervisor);
+    outbox_put(&server->accounting.outbox, KIND_ACCOUNTING);
     for (uint32_t i = 0; i < server->device_count; i++)
         device_record_put(&server->devices[i], keeper, KIND_DEVICE);
     /* They are put again then: more may have changed. */
@@ -322,6 +323,8 @@ uint32_t survive_take_over(struct supervisor *supervisor, const struct state_log
         serving++;
         session_restore_all(server, &server->devices[i]);
     }
+    outbox_read(&server->accounting.outbox, reader, KIND_ACCOUNTING, accounting_file(server));
+    accounting_look(server);
     supervisor->took_over = true;
     supervisor->ready = supervisor->tells_ready = serving > 0;
     log_notice(MESSAGE_TEXT(log_taken_over), server->sessions, serving);

@@ -259,7 +259,7 @@ def schemas():
 
 # Keys that must stand beside a key, by the key above both.
 BESIDE = {"gpus[]": "gpu: 0", "users[]": "uid: 1", "groups[]": "gid: 1", "cgroups[]": "cgroup: /a", "resources[]": "replicas: 2",
-          "mps": "resources: [{replicas: 2}]", "timeSlicing": "resources: [{replicas: 2}]"}
+          "accounting": "file: /a", "mps": "resources: [{replicas: 2}]", "timeSlicing": "resources: [{replicas: 2}]"}
 
 
 def yaml_of(path, value):

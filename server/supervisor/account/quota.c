@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "common/util.h"
+#include "server/supervisor/account/bill.h"
 
 void quota_open(struct quota *quota, const char *name, uint64_t limit, struct quota *parent)
 {
@@ -139,6 +140,7 @@ int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
         return culprit_report(full, culprit);
     charge_carry(quota, more, 0);
     quota->used += amount;
+    bill_level_set(quota->level, quota->used);
     *charge = (struct charge){.quota = quota, .amount = amount};
     return 0;
 }
@@ -148,6 +150,7 @@ void quota_charge_again(struct quota *quota, struct charge *charge, uint64_t amo
     assert(!charge->quota);
     charge_carry(quota, max(quota->used + amount, quota->guarantee) - quota_claim(quota), 0);
     quota->used += amount;
+    bill_level_set(quota->level, quota->used);
     *charge = (struct charge){.quota = quota, .amount = amount};
 }
 
@@ -173,6 +176,7 @@ void quota_return(struct charge *charge)
         uint64_t before = quota_claim(quota);
         take_less(quota, charge->amount);
         charge_carry(quota, 0, before - quota_claim(quota));
+        bill_level_set(quota->level, quota->used);
     }
     *charge = CHARGE_NONE;
 }

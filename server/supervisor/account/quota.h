@@ -21,6 +21,7 @@
 
 #include <stdint.h>
 
+struct bill_level;
 struct quota;
 
 /* Membership of a quota in a total. It belongs to the caller of quota_join. */
@@ -36,6 +37,7 @@ struct quota {
     uint64_t guarantee;        /* only in a quota that has none under it; see quota_guarantee */
     struct quota *parent;      /* the quota above, or NULL */
     struct quota_link *totals; /* a total itself has neither parent nor totals */
+    struct bill_level *level;  /* is told what is used, each time that it changes; or NULL */
 };
 
 /* The charge for one object. All zero: nothing is charged. */

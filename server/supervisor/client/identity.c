@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/printable.h"
 #include "common/util.h"
 #include "server/supervisor/loop/peer_uid.h"
 
@@ -74,6 +75,20 @@ static char *read_cgroup(pid_t pid)
     }
     free(text);
     return cgroup;
+}
+
+/* The link to the program's file needs the right to trace it; its name may be read by anybody. */
+static void read_program(struct identity *identity, pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    identity->program[fread(identity->program, 1, sizeof identity->program - 1, file)] = '\0';
+    identity->program[strcspn(identity->program, "\n")] = '\0';
+    printable_replace(identity->program);
+    fclose(file);
 }
 
 int identity_pidfd(int fd, pid_t pid, bool *by_number)
@@ -139,10 +154,12 @@ void identity_read(struct identity *identity, int fd, pid_t pid, uid_t uid, int 
         return;
     read_groups(identity, fd);
     identity->cgroup = read_cgroup(pid);
+    read_program(identity, pid);
     /* Asked after reading: while the process lives, its pid belongs to no other process. */
     if (has_ended(pidfd)) {
         free(identity->cgroup);
         identity->cgroup = NULL;
+        identity->program[0] = '\0';
     }
 }
 

@@ -19,7 +19,8 @@ struct identity {
     bool known;     /* false: its pid or uid is not visible from our namespaces */
     uint32_t *gids; /* its gid and its supplementary groups; NULL: not known */
     size_t gid_count;
-    char *cgroup; /* path in our hierarchy; NULL: not known */
+    char *cgroup;     /* path in our hierarchy; NULL: not known */
+    char program[16]; /* the process's name, comm of proc(5); "": not known */
 };
 
 /*

@@ -13,6 +13,7 @@
 #include "common/id_name.h"
 #include "common/messages.h"
 #include "common/units.h"
+#include "server/supervisor/config/accounting.h"
 #include "server/supervisor/config/limits.h"
 #include "server/supervisor/config/reader.h"
 #include "server/supervisor/config/sharing.h"
@@ -528,15 +529,19 @@ static uint32_t read_later(struct config_reader *reader, const struct config_nod
 }
 
 /* Rules name profiles, which may stand below them in the file; so it is read in two passes. */
-static const struct config_field first_pass[] = {
-    {"clients", read_clients},     {"gpus", read_gpus},
-    {"profiles", read_profiles},   {"rules", read_later},
-    {"users", read_users},         {"groups", read_groups},
-    {"cgroups", read_cgroup_list}, {"sharing", config_sharing_read}};
+static const struct config_field first_pass[] = {{"clients", read_clients},
+                                                 {"gpus", read_gpus},
+                                                 {"profiles", read_profiles},
+                                                 {"rules", read_later},
+                                                 {"users", read_users},
+                                                 {"groups", read_groups},
+                                                 {"cgroups", read_cgroup_list},
+                                                 {"sharing", config_sharing_read},
+                                                 {"accounting", config_accounting_read}};
 static const struct config_field second_pass[] = {
-    {"clients", read_later}, {"gpus", read_later},   {"profiles", read_later},
-    {"rules", read_rules},   {"users", read_later},  {"groups", read_later},
-    {"cgroups", read_later}, {"sharing", read_later}};
+    {"clients", read_later}, {"gpus", read_later},    {"profiles", read_later},
+    {"rules", read_rules},   {"users", read_later},   {"groups", read_later},
+    {"cgroups", read_later}, {"sharing", read_later}, {"accounting", read_later}};
 
 static uint32_t read_file(struct config_reader *reader, const struct config_node *root)
 {
@@ -579,6 +584,7 @@ void config_free(struct config *config)
     free(config->users);
     free(config->groups);
     free(config->cgroups);
+    free(config->accounting.file);
     free(config->file);
     free(config->gpus);
     free(config->profiles);

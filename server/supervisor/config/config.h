@@ -79,6 +79,11 @@ struct config_cgroup {
     struct allowance limits; /* time and threads */
 };
 
+struct config_accounting {
+    char *file;           /* that clients' use is appended to; NULL: not said */
+    uint64_t interval_ns; /* between two lines of a client; 0: not said */
+};
+
 struct config {
     char *file;               /* its path, for messages */
     struct config_tree tree;  /* the text as it was read */
@@ -91,6 +96,7 @@ struct config {
     struct config_rule *rules;
     struct config_total *users, *groups;
     struct config_cgroup *cgroups;
+    struct config_accounting accounting;
     size_t gpu_count, profile_count, rule_count, user_count, group_count, cgroup_count;
     /* For each device, set by config_resolve: */
     struct allowance ceilings[DEVICES_MAX];

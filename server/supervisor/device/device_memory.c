@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/ipc/usage_counts.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/device/device_request.h"
 
@@ -44,6 +45,11 @@ void device_memory_begin(struct device *device)
         result = device_request(device, &request, ledger_answered, device);
     if (result < 0)
         ledger_failed(device, strerror(-result));
+}
+
+bool device_memory_counts(const struct device *device, uint32_t client, struct usage_counts *counts)
+{
+    return device->ledger.base && usage_counts_read(device->ledger.base, client, counts);
 }
 
 static void memory_adopt(struct shm *memory, int fd, size_t bytes)

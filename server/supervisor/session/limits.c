@@ -11,6 +11,7 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "server/supervisor/session/accounting.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
@@ -255,7 +256,7 @@ static void worker_answered(void *context, const struct worker_answer *answer)
     session->answers_due--;
     switch (answer->outcome) {
     case WORKER_ANSWERED:
-        memcpy(&session->worker, answer->message->body, sizeof session->worker);
+        accounting_share(session, answer->message->body);
         allowance_change(&session->grant.allowance, &pending->asked);
         set_memory(session, &pending->change);
         if (*pending->by)

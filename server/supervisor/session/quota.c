@@ -230,6 +230,8 @@ uint32_t session_quota_open(struct session *session, struct error *why)
     QUOTA_FOR_EACH (i)
         quota_open(&session->quotas[i], allowance_resource(i)->quota, grant->of[i].limit,
                    whole_of(session, i));
+    session->quotas[RESOURCE_MEMORY].level = &session->bill.memory;
+    session->quotas[RESOURCE_HOST_MEMORY].level = &session->bill.host_memory;
     session->user_share =
         user_share_join(&server->user_shares, session->uid, &server->fds, &server->images);
     if (!session->user_share || job_client_open(&session->jobs, &server->jobs, session->uid) < 0)

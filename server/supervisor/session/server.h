@@ -26,6 +26,7 @@
 #include "server/supervisor/account/fd_budget.h"
 #include "server/supervisor/account/history.h"
 #include "server/supervisor/account/quota.h"
+#include "server/supervisor/session/accounting.h"
 #include "server/supervisor/session/own_request.h"
 #include "server/supervisor/session/owned/pinned_pool.h"
 #include "server/supervisor/settings.h"
@@ -69,6 +70,7 @@ struct server {
     struct own_requests own_requests;
     struct offenders offenders;
     struct history history; /* what administrators watch */
+    struct accounting accounting;
     struct image_cache cache;
     struct closer *closer; /* of descriptors that clients have sent */
     struct job_pool jobs;

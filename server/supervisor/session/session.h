@@ -39,6 +39,7 @@
 #include "common/ipc/shm.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/account/admission.h"
+#include "server/supervisor/account/bill.h"
 #include "server/supervisor/account/client_accounts.h"
 #include "server/supervisor/account/heap.h"
 #include "server/supervisor/account/history.h"
@@ -138,6 +139,7 @@ struct session {
     } blame;
     uint64_t singly_before;  /* device_singly_ns when it attached */
     struct history_use used; /* as a worker said last */
+    struct bill bill;        /* for the accounting */
     struct lost_copies lost_copies;
     bool refused; /* attaching was, and the server has counted that */
 

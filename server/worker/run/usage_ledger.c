@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/ipc/shared_word.h"
+#include "common/ipc/usage_counts.h"
 #include "common/util.h"
 #include "server/worker/client/bits.h"
 #include "server/worker/worker.h"
@@ -41,7 +42,9 @@ struct debts_slot {
     struct debts copy[2];
 };
 
+/* The supervisor reads the counts, and finds them at the beginning. */
 struct ledger_memory {
+    struct usage_counts_table counts;
     uint64_t version;
     uint64_t account_rows, client_rows; /* rows from here on were never written */
     struct debts_slot debts;
@@ -168,6 +171,7 @@ static int forget_all(struct ledger_memory *memory)
     if (madvise(memory, PROTO_LEDGER_BYTES, MADV_REMOVE) < 0)
         return -errno;
     memory->version = VERSION;
+    usage_counts_begin(&memory->counts);
     return 0;
 }
 
@@ -268,6 +272,16 @@ static void read_counts(struct client *client, struct client_row *row)
         row->latencies[i] = atomic_load_explicit(&client->usage.latencies[i], memory_order_relaxed);
 }
 
+static void note_counts(struct usage_ledger *ledger, const struct client_row *row)
+{
+    const struct usage_counts counts = {.client = row->number,
+                                        .launches = row->launches,
+                                        .copies = row->copies,
+                                        .copied_bytes = row->copied_bytes,
+                                        .gpu_ns = row->gpu_nanoseconds};
+    usage_counts_write(&ledger->memory->counts, &counts);
+}
+
 /* Under the lock. */
 static void note_client(struct usage_ledger *ledger, struct worker *worker, struct client *client)
 {
@@ -284,6 +298,7 @@ static void note_client(struct usage_ledger *ledger, struct worker *worker, stru
            bits_next(client->shared.ready, 0, client->stream_count) == client->stream_count;
     bool added = gate_carry_take(&worker->gate, client, &carried);
     pthread_mutex_unlock(&client->lock);
+    note_counts(ledger, &row);
     if (!added)
         return;
     client->ledger_idle = idle && !claim_is_busy(&carried.client.request);

@@ -12,8 +12,9 @@
  * have left, and their accounts owe what they owed
  *
  * Use after the last note is lost with the worker. The supervisor keeps the memory, and
- * no client has it. A row has two copies, which are written in turn: a worker may die at any
- * instruction. Where there are more clients than rows, the rest begins anew.
+ * no client has it. The supervisor reads the counts at its head (common/ipc/usage_counts.h), also
+ * of clients that have left. A row has two copies, which are written in turn: a worker may die at
+ * any instruction. Where there are more clients than rows, the rest begins anew.
  *
  * The ledger's lock is taken under worker->clients_lock and above client->lock.
  */

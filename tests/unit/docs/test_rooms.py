@@ -79,6 +79,7 @@ MAY_INCLUDE = {
     "client/tools/mps": COMMON + ("client/tools",),
     "client/tools/configuration": COMMON + ("client/tools",),
     "client/tools/doctor": COMMON + ("client/tools",),
+    "client/tools/report": COMMON + ("client/tools",),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
 FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/units.h", "common/util.h")
@@ -90,7 +91,7 @@ SETTINGS, PUBLIC = "server/supervisor/settings.h", "client/gpushare.h"
 ABOVE = {
     "server/supervisor/main.c": (SUPERVISOR + "admin",),
     "server/supervisor/admin/admin.c": (SUPERVISOR + "admin/show",),
-    "client/tools/gpusharectl.c": ("client/tools/live", "client/tools/mps", "client/tools/configuration"),
+    "client/tools/gpusharectl.c": ("client/tools/live", "client/tools/mps", "client/tools/configuration", "client/tools/report"),
     "client/tools/gpushare.c": ("client/tools/doctor",),
     "server/supervisor/session/session.c": (SUPERVISOR + "session/owned", SUPERVISOR + "session/life"),
     "server/supervisor/session/server.h": (SUPERVISOR + "session/owned",),

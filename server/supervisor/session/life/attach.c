@@ -22,6 +22,7 @@
 #include "common/printable.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
+#include "server/supervisor/session/life/bill.h"
 #include "server/supervisor/session/owned/host.h"
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/owned/lost_copies.h"
@@ -166,6 +167,7 @@ void session_attach_release(struct session *session)
     }
     destroy_shared(session);
     session_own_request_end(session);
+    session_bill_end(session);
     history_leave(&session->server->history, session->device->index, session->uid, &session->used);
     session->device = NULL;
 }
@@ -205,6 +207,7 @@ static void attach_finish(struct session *session, const void *body)
     session_enter(session, PROTO_CONNECTION_STATE_ATTACHED);
     session->server->served++;
     session->singly_before = device_singly_ns(session->device);
+    session_bill_begin(session);
     tracing_note(session->device->tracing, session->number, session->name, session->pid,
                  session->uid);
     uv_timer_stop(&session->deadline);

@@ -11,6 +11,7 @@
 #include "common/ipc/shared_word.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "server/supervisor/session/accounting.h"
 #include "server/supervisor/session/life/attach.h"
 #include "server/supervisor/session/owned/forward.h"
 #include "server/supervisor/session/owned/host.h"
@@ -191,7 +192,7 @@ static void step_answered(void *context, const struct worker_answer *answer)
     if (answer->outcome != WORKER_ANSWERED)
         return;
     if (session->restore.step == STEP_CLIENT)
-        memcpy(&session->worker, answer->message->body, sizeof session->worker);
+        accounting_share(session, answer->message->body);
     session->restore.due--;
     steps_advance(session);
 }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/keep/line_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A fifo or a device in the file's place would keep the writer waiting, and a link may lead to a
+ * file of somebody else's. */
+#define SAFELY (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+
+static int folder_make(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path)
+        return -ENOENT;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    if (mkdir(folder, S_IRWXU | S_IRGRP | S_IXGRP) < 0 && errno != EEXIST)
+        return -errno;
+    return 0;
+}
+
+static int open_regular(const char *path, int flags)
+{
+    struct stat file;
+    int fd = open(path, flags | SAFELY, S_IRUSR | S_IWUSR | S_IRGRP);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode))
+        return fd;
+    close(fd);
+    return -EINVAL;
+}
+
+static int open_to_append(const char *path)
+{
+    int fd = open_regular(path, O_RDWR | O_APPEND | O_CREAT);
+    if (fd == -ENOENT && folder_make(path) == 0)
+        fd = open_regular(path, O_RDWR | O_APPEND | O_CREAT);
+    return fd;
+}
+
+static int write_all(int fd, const char *text, size_t bytes)
+{
+    while (bytes) {
+        ssize_t written = write(fd, text, bytes);
+        if (written < 0 && errno != EINTR)
+            return -errno;
+        if (written > 0) {
+            text += written;
+            bytes -= (size_t)written;
+        }
+    }
+    return 0;
+}
+
+/* Whether the last line has no end. */
+static bool is_torn(int fd, off_t bytes)
+{
+    char last;
+    return bytes > 0 && pread(fd, &last, 1, bytes - 1) == 1 && last != '\n';
+}
+
+int line_file_append(const char *path, const char *text, size_t bytes)
+{
+    int fd = open_to_append(path);
+    if (fd < 0)
+        return fd;
+    const off_t before = lseek(fd, 0, SEEK_END);
+    int result = before < 0 ? -errno : 0;
+    if (result == 0 && is_torn(fd, before))
+        result = write_all(fd, "\n", 1);
+    if (result == 0)
+        result = write_all(fd, text, bytes);
+    if (result == 0 && fdatasync(fd) < 0)
+        result = -errno;
+    /* A part of a line would be taken for damage, and whole lines are written again. */
+    if (result < 0 && before >= 0 && ftruncate(fd, before) < 0)
+        result = -errno;
+    close(fd);
+    return result;
+}
+
+long line_file_tail(const char *path, char *text, size_t room)
+{
+    int fd = open_regular(path, O_RDONLY);
+    if (fd < 0)
+        return fd == -ENOENT ? 0 : fd;
+    off_t bytes = lseek(fd, 0, SEEK_END);
+    const off_t from = bytes > (off_t)room ? bytes - (off_t)room : 0;
+    size_t got = 0;
+    ssize_t count = bytes < 0 ? -1 : 1;
+    while (count > 0 && got < room) {
+        count = pread(fd, text + got, room - got, from + (off_t)got);
+        if (count > 0)
+            got += (size_t)count;
+    }
+    const long result = count < 0 ? -errno : (long)got;
+    close(fd);
+    return result;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * line_file: a file of lines that this process appends to, and that others may move away or cut at
+ * any time (logrotate). It is opened for each call, so a moved file is left alone and a new one
+ * begins. The calls wait for the disk: any thread but the loop's.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_KEEP_LINE_FILE_H
+#define GPUSHARE_SERVER_SUPERVISOR_KEEP_LINE_FILE_H
+
+#include <stddef.h>
+
+/*
+ * Appends whole lines, and waits until the disk has them. A file that is not there is made, for its
+ * owner and group alone, and its folder too. A last line without an end, which a crash of the
+ * machine left, is ended first. Returns 0 or -errno; then nothing of the text is in the file.
+ */
+int line_file_append(const char *path, const char *text, size_t bytes);
+
+/* Reads the end of the file, at most `room` bytes. Returns how many, 0 if there is no file, or
+ * -errno. */
+long line_file_tail(const char *path, char *text, size_t room);
+
+#endif

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""What clients use is in the accounting's file once, whatever happens to the server and to the file meanwhile, and
+`gpusharectl report` adds it up. What is right is known from the clients' own counts, from the memory that they hold between
+two looks at the clock, and from what the worker says of them."""
+import collections
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import json_check  # noqa: E402
+from private_server import BUILD, ENV, FOR_OTHER_USERS, GPUSHARECTL, SECONDS, Server, Work, run  # noqa: E402
+from raw_client import RawClient  # noqa: E402
+from service_manager import Manager  # noqa: E402
+from survive_case import await_true, draw_seed  # noqa: E402
+
+USERS = (4101, 4102, 4103)
+MIB = 1 << 20
+
+
+class UserWork(Work):
+    """A client of another user, or of this one where only root may start such a client."""
+
+    def __init__(self, server, name, uid, kernel_us, seconds):
+        command = [os.path.join(BUILD, "tests/programs/pictures/work"), str(kernel_us), str(seconds), "--in-flight", "1"]
+        self.server, self.launches, self.uid = server, None, uid if os.getuid() == 0 else os.getuid()
+        other = {"user": uid, "group": uid, "extra_groups": []} if os.getuid() == 0 else {}
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **other,
+                                        env={**ENV, **FOR_OTHER_USERS, "GPUSHARE_SOCKET": server.client, "GPUSHARE_CLIENT_NAME": name})
+        self.pid = self.process.pid
+        if self.process.stdout.readline() != "ready\n":
+            raise AssertionError(f"{name} did not connect: {server.text()}")
+
+
+class Accounting(unittest.TestCase):
+    def lines(self, *paths):
+        """All lines, each as its schema says. A killed server's latest lines may be in a moved file and, as they were, in
+        the next one, which a report counts once."""
+        found, copies = {}, 0
+        for path in paths:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            self.assertTrue(text == "" or text.endswith("\n"), path)
+            lines = [json.loads(line) for line in text.splitlines()]
+            self.assertEqual(len({line["id"] for line in lines}), len(lines), "a line twice in a file")
+            for line in lines:
+                json_check.check("accounting-line", line)
+                copies += line["id"] in found
+                self.assertEqual(found.setdefault(line["id"], line), line)
+        return list(found.values()), copies
+
+    def report(self, *words, status=0):
+        done = run(GPUSHARECTL, "--json", "report", *words)
+        self.assertEqual(done.returncode, status, done.stderr)
+        report = json.loads(done.stdout)
+        json_check.check("gpusharectl-report", report)
+        return report, done.stderr
+
+    def await_last(self, path, names):
+        """Until each of these clients has its last line."""
+        def all_there():
+            if not os.path.exists(path):
+                return False
+            with open(path, encoding="utf-8") as file:
+                return names <= {line["name"] for line in map(json.loads, file.read().splitlines()) if line["last"]}
+        await_true(all_there, lambda: f"not all of {names} are in {path}")
+
+    def begin(self, manager, interval):
+        """Gives the server an accounting file, by a reload. Returns its path."""
+        path = os.path.join(manager.folder, "use", "accounting.jsonl")
+        with open(os.path.join(manager.folder, "none.yaml"), "w", encoding="utf-8") as file:
+            file.write(f"{{accounting: {{file: {path}, interval: {interval}}}}}\n")
+        self.assertEqual(manager.ctl("reload").returncode, 0, manager.text())
+        os.chmod(manager.folder, 0o755)
+        os.chmod(manager.client, 0o666)
+        return path
+
+    def test_three_users_a_killed_server_and_a_moved_file(self):
+        with Manager() as manager:
+            path = self.begin(manager, "1s")
+            works = [UserWork(manager, f"work{uid}", uid, 3000 + 1000 * at, 2.6) for at, uid in enumerate(USERS)]
+            for work in works:
+                work.go()
+            await_true(lambda: os.path.exists(path) and os.path.getsize(path), manager.text)
+            os.rename(path, path + ".1")  # as logrotate does, without a word to the server
+            manager.kill()
+            manager.start()
+            rows = [work.row() for work in works]
+            for work in works:
+                work.__exit__()
+            self.await_last(path, {f"work{uid}" for uid in USERS})
+            lines, copies = self.lines(path + ".1", path)
+            for work, row in zip(works, rows):
+                self.check_client([line for line in lines if line["pid"] == work.pid], work, row)
+            with open(path + ".1", "rb") as moved, gzip.open(path + ".1.gz", "wb") as packed:
+                packed.write(moved.read())
+            os.unlink(path + ".1")
+            self.check_reports(path, lines, copies, works)
+
+    def check_client(self, lines, work, row):
+        """Its lines join without a gap, and their sums are what the program and the worker say."""
+        lines.sort(key=lambda line: line["begin_seconds"])
+        self.assertGreaterEqual(len(lines), 3, "a line a second")
+        self.assertEqual([line["last"] for line in lines], [False] * (len(lines) - 1) + [True])
+        for before, after in zip(lines, lines[1:]):
+            self.assertEqual(before["end_seconds"], after["begin_seconds"])
+        self.assertEqual({line["uid"] for line in lines}, {work.uid})
+        self.assertEqual({line["program"] for line in lines}, {"work"})
+        self.assertEqual(sum(line["launches"] for line in lines), work.launches)
+        self.assertAlmostEqual(sum(line["gpu_seconds"] for line in lines), row["gpu_time_seconds"], places=6)
+        self.assertAlmostEqual(sum(line["multiprocessor_seconds"] for line in lines),
+                               row["gpu_time_seconds"] * row["multiprocessors_now"], places=4)
+        connected = sum(line["connected_seconds"] for line in lines)
+        self.assertAlmostEqual(connected, lines[-1]["end_seconds"] - lines[0]["begin_seconds"], delta=0.05)
+        self.assertGreaterEqual(connected, row["connected_seconds"] - 0.5)
+        self.assertEqual(lines[-1]["ended"]["error"], "success")
+
+    def check_reports(self, path, lines, copies, works):
+        report, said = self.report("--by", "user", path)
+        self.assertEqual((said, report["lines"], report["copies"], report["damaged"]), ("", len(lines), copies, 0))
+        launches = collections.Counter()
+        for work in works:
+            launches[work.uid] += work.launches
+        self.assertEqual({group["uid"]: group["launches"] for group in report["groups"]}, launches)
+        self.assertEqual(report["total"]["launches"], sum(launches.values()))
+        self.assertEqual(report["total"]["clients"], len(works))
+        self.assertAlmostEqual(report["total"]["gpu_seconds"], sum(line["gpu_seconds"] for line in lines), places=6)
+        by_name, _ = self.report("--by", "name,gpu", path, path)
+        self.assertEqual({group["name"]: group["launches"] for group in by_name["groups"]},
+                         {f"work{uid}": work.launches for uid, work in zip(USERS, works)})
+        # A copy of the moved file, and a line that is none.
+        with gzip.open(path + ".1.gz", "rb") as packed, open(path + "-20000101", "wb") as copy:
+            copied = packed.read()
+            copy.write(copied + b'{"schema_version": 1, "launches"\n')
+        report, said = self.report("--by", "day", path, status=1)
+        self.assertIn(f"{path}-20000101:{copied.count(10) + 1}: line left out: no JSON", said)
+        self.assertEqual((report["copies"], report["damaged"], report["total"]["launches"]),
+                         (copies + copied.count(10), 1, sum(launches.values())))
+        done = run(GPUSHARECTL, "report", "--csv", "--by", "user", path)
+        rows = list(csv.DictReader(io.StringIO(done.stdout, newline="")))
+        self.assertEqual({int(row["uid"]): int(row["launches"]) for row in rows}, launches)
+        self.assertEqual(self.report("--until", "yesterday", path, status=1)[0]["lines"], 0)
+
+    def test_each_client_counts_once_however_often_the_server_is_killed(self):
+        chance = random.Random(draw_seed())
+        with Manager() as manager:
+            path = self.begin(manager, "1h")
+            launches = {}
+            for at in range(8):
+                with UserWork(manager, f"short{at}", USERS[at % 3], 1000, 0.05) as work:
+                    work.go()
+                    launches[f"short{at}"] = int(work.process.stdout.readline())
+                time.sleep(chance.choice((0, chance.random() * 0.02)))
+                manager.kill()
+                manager.start()
+            self.await_last(path, set(launches))
+            lines, _ = self.lines(path)
+            self.assertEqual({line["name"]: line["launches"] for line in lines}, launches)
+            self.assertEqual(len(lines), len(launches))
+
+    def test_memory_over_time(self):
+        size, held = 64 * MIB, 0.4
+        with Server("--accounting", "/nonexistent/folder/use.jsonl") as server:
+            server.wait_log("accounting: /nonexistent/folder/use.jsonl can't be written")
+            path = server.file("use.jsonl")
+            with open(server.file("none.yaml"), "w", encoding="utf-8") as file:
+                file.write(f"{{accounting: {{file: {path}}}}}\n")
+            self.assertEqual(server.ctl("reload").returncode, 0, server.text())
+            client = RawClient(server.client)
+            client.attach(name="holder")
+            outer = time.monotonic()
+            memory = client.ask("memory_alloc", count=size)
+            inner = time.monotonic()
+            time.sleep(held)
+            inside = time.monotonic() - inner
+            client.ask("memory_free", address=memory["address"])
+            client.ask("memory_query")
+            client.close()
+            self.await_last(path, {"holder"})
+            outside = time.monotonic() - outer
+            (line,), _ = self.lines(path)
+            self.assertEqual(line["memory_peak_bytes"], size)
+            self.assertGreaterEqual(line["memory_byte_seconds"], int(size * inside) - 1000)
+            self.assertLessEqual(line["memory_byte_seconds"], size * outside)
+            self.assertEqual((line["launches"], line["granted"]["threads_percent"]), (0, 100))
+            # A program that only asks leaves no line.
+            self.assertEqual(server.info().returncode, 0)
+            server.work("only-connects", 1000, 0.01).__exit__()
+            killed = RawClient(server.client)
+            number = killed.attach(name="killed")["client"]
+            killed.ask("memory_alloc", count=MIB)
+            self.assertEqual(server.ctl("kill", str(number)).returncode, 0)
+            self.await_last(path, {"killed"})
+            killed.close()
+            lines = {line["name"]: line for line in self.lines(path)[0]}
+            self.assertEqual(set(lines), {"holder", "killed"})
+            self.assertEqual(lines["killed"]["ended"]["error"], "killed")
+
+    def test_what_waits_is_written_when_the_file_can_be(self):
+        with Manager() as manager:
+            path = self.begin(manager, "1h")
+            folder = os.path.dirname(path)
+            await_true(lambda: os.path.exists(path), manager.text)
+            os.rename(path, path + ".1")
+            os.mkdir(path)  # nothing can be appended to it
+            with UserWork(manager, "waits", USERS[0], 1000, 0.02) as work:
+                work.go()
+                launched = int(work.process.stdout.readline())
+            await_true(lambda: "can't be written" in manager.text(), manager.text)
+            manager.kill()  # the line outlives the server
+            manager.start()
+            os.rmdir(path)
+            self.await_last(path, {"waits"})
+            self.assertEqual([line["launches"] for line in self.lines(path)[0]], [launched])
+            # A line that the machine's end tore is ended, and the next one is whole.
+            with open(path, "a", encoding="utf-8") as file:
+                file.write('{"schema_version": 1, "torn')
+            with UserWork(manager, "later", USERS[1], 1000, 0.01) as work:
+                work.go()
+                work.process.stdout.readline()
+            manager.kill(signal.SIGTERM)
+            with open(path, encoding="utf-8") as file:
+                self.assertIn('"torn\n{', file.read())
+            report, said = self.report("--by", "name", path, status=1)
+            self.assertIn(":2: line left out", said)
+            self.assertEqual([group["name"] for group in report["groups"]], ["later", "waits"])
+            self.assertEqual(sorted(os.listdir(folder)), [os.path.basename(path), os.path.basename(path) + ".1"])
+
+
+if __name__ == "__main__":
+    unittest.main()
