@@ -12,6 +12,9 @@
 #ifndef GPUSHARE_COMMON_LOG_H
 #define GPUSHARE_COMMON_LOG_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 enum log_level {
     LOG_LEVEL_ERROR = 3,
     LOG_LEVEL_WARNING = 4,
@@ -46,6 +49,32 @@ enum log_level log_level(void);
  * logs, and must not log. NULL: to nobody. */
 typedef void log_observer(enum log_level level, const char *text);
 void log_observe(log_observer *observer);
+
+/* The subject of a line. A line about a client counts for the limit of log_limit.h, but for errors.
+ */
+struct log_subject {
+    uint32_t client; /* its number; 0: none */
+    uint32_t uid;    /* of the client */
+    int pid;         /* of the client; 0: not visible */
+    int device;      /* -1: none */
+};
+
+/* The next line of this thread is about this; copied. */
+void log_about(const struct log_subject *subject);
+
+/* The same of a device alone. */
+void log_about_device(uint32_t device);
+
+/* Says how many lines were left out of those about clients, as far as the time for that has come.
+ */
+void log_catch_up(void);
+
+/* Sends lines in the place of standard error, for the journal. subject: NULL: nothing was said.
+ * format: of the line, by which its message can be known. text: the line. Returns false if it
+ * can't: the line goes to standard error. It must not log. */
+typedef bool log_sender(enum log_level level, const struct log_subject *subject, const char *format,
+                        const char *text);
+void log_send_by(log_sender *sender);
 
 /* Writes one line. format: without a newline at the end. Control characters, which a client's
  * text may contain, become '?'. A line is cut to 1024 bytes. */

@@ -241,6 +241,10 @@
       "client %u '%s' (pid %d, uid %u) is refused: %s: %s") \
     X(log_client_gone, SUCCESS, \
       "client %u '%s' (pid %d, uid %u) is gone: %s") \
+    X(log_left_out, SUCCESS, \
+      "client %u (uid %u): %u more messages about it were left out: at most %d in %d s are logged") \
+    X(log_left_out_user, SUCCESS, \
+      "uid %u: %u more messages about its clients were left out: at most %d in %d s are logged") \
     X(log_client_ended, SUCCESS, \
       "client %u '%s' (pid %d, uid %u) is disconnected: %s: %s") \
     X(partition_awaited, SUCCESS, \

@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "common/log.h"
+#include "common/log_journal.h"
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/limits/variables.h"
@@ -322,6 +323,8 @@ int main(int argc, char **argv)
     if (gpushared.settings.check_config)
         return check_config(&gpushared.settings);
     log_open("gpushared", gpushared.settings.log_level, gpushared.settings.log_form);
+    if (gpushared.settings.log_form == LOG_FORM_JOURNAL)
+        log_journal_open(LOG_JOURNAL_SOCKET, "gpushared");
     variables_check(environ, warn_of_variable, NULL);
     variables_check_clients(environ, warn_of_variable, NULL);
     int result = notify_open(&gpushared.notify, gpushared.settings.notify_socket);

@@ -106,6 +106,7 @@ static void take_turn(struct supervisor *supervisor)
     if (!survive_commit(supervisor))
         return;
     outbox_go(&supervisor->server.accounting.outbox);
+    log_catch_up();
     if (supervisor->events.kept)
         supervisor->events.kept(supervisor->events.context);
     /* The service manager that hears it may end this server at once, and the next one has to find
@@ -362,6 +363,7 @@ static const char *first_trouble(const struct supervisor *supervisor, const stru
 static void device_failed(void *context, struct device *device)
 {
     struct supervisor *supervisor = context;
+    log_about_device(device->index);
     log_error(MESSAGE_TEXT(log_device_trouble), device->index, device->trouble);
     unpark_clients(supervisor, device);
     say_status(supervisor);

@@ -136,13 +136,13 @@ class Readme(Case):
 
     def test_pinned_memory_is_a_quarter_of_a_quarter(self):
         self.assertTrue("a quarter of RAM in total, a quarter of that per client" in self.PAGE)
-        server = self.served()
+        server = self.served("--log-level", "debug")
         total = self.json(server, "status")["host_memory_limit_bytes"]
         ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         self.assertAlmostEqual(total, ram // 4, delta=1 << 20)
         granted = json.loads(self.info(server).stdout)["limits"]["host_memory"]["limit"]["granted_bytes"]
         self.assertAlmostEqual(granted, total // 4, delta=1 << 20)
-        self.assertIn("'gpushare' (pid ", server.text(), "unset, the name is the program's")
+        server.wait_log("'gpushare' (pid ")  # unset, the name is the program's
 
     def test_below_one_partition_one_is_granted(self):
         server = self.served()

@@ -104,8 +104,10 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
     device->ended_at = clock_now();
     if (!device->stopping) {
         snprintf(device->trouble, sizeof device->trouble, "%s", text);
-        if (was_ready)
+        if (was_ready) {
+            log_about_device(device->index);
             log_error(MESSAGE_TEXT(log_worker_lost), device->index, error_name(error), text);
+        }
     }
     device->state = is_held(device) ? DEVICE_HELD : DEVICE_WAITING;
     device->loss = error;
@@ -193,6 +195,7 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     device->ready_at = clock_now();
     device->served = true;
     ailment_recover(&device->ailment);
+    log_about_device(device->index);
     log_notice(MESSAGE_TEXT(log_device_ready), device->index, info->name, info->multiprocessors,
                (unsigned long long)(info->memory >> 20));
     device_memory_begin(device);
@@ -294,8 +297,10 @@ static void process_ended(void *context, int status)
     struct device *device = context;
     worker_process_describe(status, device->how);
     device->crashed = worker_process_crashed(status);
-    if (status || !device->stopping)
+    if (status || !device->stopping) {
+        log_about_device(device->index);
         log_warning(MESSAGE_TEXT(log_worker_ended), device->index, device->how);
+    }
     worker_process_free(device->process);
     device->process = NULL;
     if (device->link) {

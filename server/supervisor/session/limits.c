@@ -243,6 +243,7 @@ void session_limits_log(const struct session *session, const char *by)
         used += (size_t)snprintf(scalars + used, sizeof scalars - used, "%s%s %s", i ? ", " : "",
                                  allowance_scalar(i)->name,
                                  allowance_format_scalar(i, grant->scalar[i], value));
+    session_log_about(session);
     log_info(MESSAGE_TEXT(log_client_changed), session->number, session->name, by, text,
              session->worker.multiprocessors, scalars);
 }

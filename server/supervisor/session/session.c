@@ -278,9 +278,19 @@ static bool serial_is_new(struct session *session, const struct channel_message 
     return false;
 }
 
+/* Requests that `gpushare info` makes, which scripts run each minute. */
+static bool only_looks(uint16_t opcode)
+{
+    return opcode == PROTO_LIMITS_QUERY || opcode == PROTO_OWNERS_QUERY ||
+           opcode == PROTO_LOAD_WAIT_QUERY || opcode == PROTO_MEMORY_QUERY ||
+           opcode == PROTO_DEVICE_QUERY;
+}
+
 static void request_handle(struct session *session, const struct row *row,
                            struct channel_message *message)
 {
+    if (session->state == PROTO_CONNECTION_STATE_ATTACHED && !only_looks(row->opcode))
+        session_attach_announce(session);
     if (session_inbox_add(session, message) < 0)
         session_refuse(session, message->header.serial, MESSAGE(request_no_memory));
     else

@@ -141,7 +141,8 @@ struct session {
     struct history_use used; /* as a worker said last */
     struct bill bill;        /* for the accounting */
     struct lost_copies lost_copies;
-    bool refused; /* attaching was, and the server has counted that */
+    bool refused;   /* attaching was, and the server has counted that */
+    bool announced; /* the log has said that it attached */
 
     struct {
         bool present;

@@ -68,13 +68,25 @@ struct kept_table *session_tables(struct session *session, enum session_part par
     return session->server->keeper ? &session->keeping.tables[part] : NULL;
 }
 
+void session_log_about(const struct session *session)
+{
+    log_about(&(struct log_subject){.client = session->number,
+                                    .uid = session->uid,
+                                    .pid = (int)session->pid,
+                                    .device = session->device ? (int)session->device->index : -1});
+}
+
 static void log_end(const struct session *session)
 {
     const struct proto_ended *ended = &session->ended;
-    /* Every client first looks at the devices through a connection of its own; its end is no
-     * news. */
+    session_log_about(session);
+    /* Every client first looks at the devices through a connection of its own, and some programs
+     * only ask what they would get: their ends are no news. */
     if (!ended->error && session->state < PROTO_CONNECTION_STATE_ATTACHING)
         log_debug(MESSAGE_TEXT(log_connection_gone), session->number, (int)session->pid,
+                  session->uid, ended->text);
+    else if (!ended->error && !session->announced)
+        log_debug(MESSAGE_TEXT(log_client_gone), session->number, session->name, (int)session->pid,
                   session->uid, ended->text);
     else if (!ended->error)
         log_info(MESSAGE_TEXT(log_client_gone), session->number, session->name, (int)session->pid,

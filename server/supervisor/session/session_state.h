@@ -54,6 +54,9 @@ void session_schedule(struct session *session);
  * stays. A session that was not taken down is left alone. */
 void session_released(struct session *session);
 
+/* The next line of the log is about this client. */
+void session_log_about(const struct session *session);
+
 /* Has the keeper look at the session, which has changed. Does nothing without a keeper. */
 void session_touch(struct session *session);
 

@@ -75,6 +75,7 @@ static void note_silence(struct watchdog *watchdog, bool silent)
         return;
     watchdog->silent = silent;
     if (silent) {
+        log_about_device(watchdog->index);
         log_warning(MESSAGE_TEXT(log_worker_silent), watchdog->index,
                     watchdog_silence(watchdog, time), watchdog_explain(watchdog, text));
         return;
@@ -131,6 +132,7 @@ static void start_late(uv_timer_t *timer)
     error_set(&why, MESSAGE(worker_start_silent), watchdog->index,
               units_format_duration(schedule_start_limit_ns(watchdog->schedule), time),
               watchdog_explain(watchdog, text));
+    log_about_device(watchdog->index);
     log_error("%s", why.text);
     watchdog->expired(watchdog->context, &why);
 }

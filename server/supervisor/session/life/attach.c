@@ -192,13 +192,22 @@ static void send_attached(struct session *session)
     int fds[3] = {session->header.fd, status, session->doorbell};
     session_answer(session, PROTO_ATTACHED, session->attach_serial, &body, fds, 3);
     close(status);
+}
+
+void session_attach_announce(struct session *session)
+{
+    const struct proto_grant grant = session_limits_granted(session);
     char memory[UNITS_TEXT], host[UNITS_TEXT];
-    log_info(body.grant.partitioned ? MESSAGE_TEXT(log_client_attached)
-                                    : MESSAGE_TEXT(log_client_attached_duty),
+    if (session->announced)
+        return;
+    session->announced = true;
+    session_log_about(session);
+    log_info(grant.partitioned ? MESSAGE_TEXT(log_client_attached)
+                               : MESSAGE_TEXT(log_client_attached_duty),
              session->number, session->name, (int)session->pid, session->uid,
-             session->device->index, body.grant.multiprocessors,
-             units_format_bytes(body.grant.allowance.memory.limit, memory),
-             units_format_bytes(body.grant.allowance.host_memory.limit, host));
+             session->device->index, grant.multiprocessors,
+             units_format_bytes(grant.allowance.memory.limit, memory),
+             units_format_bytes(grant.allowance.host_memory.limit, host));
 }
 
 static void attach_finish(struct session *session, const void *body)
@@ -395,9 +404,11 @@ static bool take_wish(struct session *session, const struct device *device,
     }
     const unsigned left_out = session_attach_accounts(
         session, server->config, &server->total_overrides, &session->counts_in);
-    if (left_out)
+    if (left_out) {
+        session_log_about(session);
         log_warning(MESSAGE_TEXT(log_accounts_left_out), session->number, session->name,
                     PROTO_CLIENT_ACCOUNTS, left_out);
+    }
     return true;
 }
 
@@ -499,6 +510,13 @@ static enum beginning attach_begin(struct session *session, uint64_t serial,
     return beginning;
 }
 
+static void log_refused(const struct session *session, const struct error *why)
+{
+    session_log_about(session);
+    log_notice(MESSAGE_TEXT(log_client_refused), session->number, session->name, (int)session->pid,
+               session->uid, error_name(why->number), why->text);
+}
+
 bool session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
 {
     struct error why;
@@ -507,8 +525,7 @@ bool session_attach_now(struct session *session, uint64_t serial, const struct p
         session->room_until = 0;
         session_refuse_why(session, serial, &why);
         if (!session->refused)
-            log_notice(MESSAGE_TEXT(log_client_refused), session->number, session->name,
-                       (int)session->pid, session->uid, error_name(why.number), why.text);
+            log_refused(session, &why);
         count_refused(session);
     }
     return beginning != BEGINNING_WAITS;

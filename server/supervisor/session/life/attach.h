@@ -28,6 +28,10 @@ bool session_attach_now(struct session *session, uint64_t serial, const struct p
 /* Attaches a session that is held to the new worker of its device (session_send_restoring). */
 void session_attach_restore(struct session *session, worker_link_reply *answered);
 
+/* Says in the log, once, that the client has attached. To be called when it asks for something:
+ * a program that only looks leaves no trail. */
+void session_attach_announce(struct session *session);
+
 /* Takes everything but the connection back. The worker must have nothing of the client any more. */
 void session_attach_release(struct session *session);
 

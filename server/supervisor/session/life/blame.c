@@ -92,6 +92,7 @@ static void find_guilty(struct server *server, struct device *device, struct ses
 {
     char kernels[LOST_KERNELS_TEXT];
     session_lost_kernels(session, kernels);
+    session_log_about(session);
     log_error(MESSAGE_TEXT(log_guilty), device->index, session->number, session->name,
               (int)session->pid, session->uid, device->trouble, kernels);
     offenders_note(&server->offenders, session->uid, clock_now());
@@ -106,6 +107,7 @@ static void isolate(const struct device *device, struct session *session)
     if (faults < COMMON_FAULTS_MAX || session->blame.isolated)
         return;
     session->blame.isolated = true;
+    session_log_about(session);
     log_warning(MESSAGE_TEXT(log_isolated), device->index, session->number, session->name, faults);
 }
 
@@ -171,6 +173,7 @@ static void settle_suspects(struct server *server, struct device *device)
 
 static void log_marked(const struct device *device, const char *names, bool crash)
 {
+    log_about_device(device->index);
     log_error(crash ? MESSAGE_TEXT(log_crash_suspects) : MESSAGE_TEXT(log_suspects), device->index,
               names, device->departed_suspects);
 }

@@ -84,6 +84,7 @@ static void log_usage(const struct session *session, const struct proto_worker_u
     char copied[UNITS_TEXT];
     if (!used->gpu_nanoseconds && !used->launches && !used->copies)
         return;
+    session_log_about(session);
     log_info(MESSAGE_TEXT(log_client_used), session->number, session->name, (int)session->pid,
              session->uid, (double)used->gpu_nanoseconds / 1e9, (unsigned long long)used->launches,
              (unsigned long long)used->copies, units_format_bytes(used->copied_bytes, copied));

@@ -31,7 +31,7 @@ static const struct pack_member member_rows[] = {
     MEMBER(refused),   MEMBER(asked),       MEMBER(wish),        MEMBER(grant),
     MEMBER(counts_in), MEMBER(worker),      MEMBER(limits_sent), MEMBER(attach_serial),
     MEMBER(own_told),  MEMBER(linked),      MEMBER(slab_max),    MEMBER(ended),
-    MEMBER(at_worker), MEMBER(next_module), MEMBER(bill),
+    MEMBER(at_worker), MEMBER(next_module), MEMBER(bill),        MEMBER(announced),
 #undef MEMBER
 };
 

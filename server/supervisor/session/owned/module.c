@@ -466,6 +466,7 @@ void session_module_lose(struct session *session)
         quota_return(&at->resident);
         module_changed(session, at);
         state_lost_refuse(at->number, at->unsaved, &why);
+        session_log_about(session);
         log_notice(MESSAGE_TEXT(log_module_lost), session->number, session->name, why.text);
     }
 }

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""A server whose log goes to journald, which this test plays: each line is one datagram with fields."""
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from private_server import SECONDS, Server  # noqa: E402
+from raw_client import RawClient  # noqa: E402
+
+# In a mount namespace of its own the server finds the test's socket where journald's is.
+IN_NAMESPACE = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /run && exec "$@"']
+
+
+def may_mount():
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([*IN_NAMESPACE, folder, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+class JournalServer(Server):
+    def _start(self, command, passed, names, env):
+        place = self.file("run")
+        os.makedirs(os.path.join(place, "systemd/journal"))
+        self.journald = self.held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        self.journald.bind(os.path.join(place, "systemd/journal/socket"))
+        self.journald.settimeout(SECONDS)
+        log = os.fstat(self.log.fileno())
+        super()._start([*IN_NAMESPACE, place, *command], passed, names, {**env, "JOURNAL_STREAM": f"{log.st_dev}:{log.st_ino}"})
+
+    def entry(self, event):
+        """Reads until this event. Returns its fields, and the events before it."""
+        before = []
+        while True:
+            fields = dict(line.split("=", 1) for line in self.journald.recv(8192).decode().splitlines())
+            if fields.get("EVENT") == event:
+                return fields, before
+            before.append(fields.get("EVENT"))
+
+
+@unittest.skipUnless(may_mount(), "this process may not mount")
+class Journal(unittest.TestCase):
+    def test_fields_say_who_and_where(self):
+        with JournalServer() as server:
+            ready, _ = server.entry("ready")
+            self.assertEqual((ready["PRIORITY"], ready["SYSLOG_IDENTIFIER"]), ("5", "gpushared"))
+            self.assertRegex(ready["MESSAGE_ID"], "^[0-9a-f]{32}$")
+            self.assertEqual(server.info().returncode, 0)
+            client = RawClient(server.client)
+            number = client.attach(name="notebook")["client"]
+            client.ask("memory_alloc", count=4096)
+            self.assertEqual(server.ctl("kill", str(number)).returncode, 0)
+            attached, before = server.entry("client_attached")
+            self.assertEqual(before, [], "gpushare info leaves no trail")
+            ended, _ = server.entry("client_ended")
+            client.close()
+            who = {"CLIENT": str(number), "CLIENT_UID": str(os.getuid()), "CLIENT_PID": str(os.getpid()), "DEVICE": "0"}
+            for entry, priority in ((attached, "6"), (ended, "4")):
+                self.assertEqual({name: entry[name] for name in who}, who)
+                self.assertEqual(entry["PRIORITY"], priority)
+                self.assertIn("'notebook'", entry["MESSAGE"])
+            self.assertNotRegex(server.text(), r"(?m)^<\d>", "all lines went to the journal")
+
+
+if __name__ == "__main__":
+    unittest.main()
