@@ -261,11 +261,10 @@ static int check_words(struct options *options, int count, char **words)
         return check_target(options, count, words);
     if (is_command(options->command, "drain") || is_command(options->command, "resume"))
         return check_gpu(options, count, words);
-    if (is_command(options->command, "report")) {
-        options->report.files = words;
-        options->report.file_count = count;
+    options->report.files = words;
+    options->report.file_count = count;
+    if (is_command(options->command, "report"))
         return -1;
-    }
     if (count == 1 && is_command(options->command, "log-level"))
         return json_object_set_new(options->request, "level", json_string(words[0])) < 0
                    ? report_usage(MESSAGE_TEXT(ctl_value_text))
@@ -339,27 +338,19 @@ static int read_top_option(struct options *options, int option)
     return -1;
 }
 
-static const struct option long_options[] = {{"socket", required_argument, NULL, 's'},
-                                             {"json", no_argument, NULL, 'j'},
-                                             {"output", required_argument, NULL, 'o'},
-                                             {"seconds", required_argument, NULL, 't'},
-                                             {"gpu", required_argument, NULL, 'g'},
-                                             {"force", no_argument, NULL, 'f'},
-                                             {"wide", no_argument, NULL, 'w'},
-                                             {"reset", no_argument, NULL, 'r'},
-                                             {"save", no_argument, NULL, 'p'},
-                                             {"user", required_argument, NULL, 'u'},
-                                             {"all", no_argument, NULL, 'a'},
-                                             {"wait", no_argument, NULL, 'W'},
-                                             {"timeout", required_argument, NULL, 'T'},
-                                             {"follow", no_argument, NULL, 'F'},
-                                             {"since", required_argument, NULL, 'S'},
-                                             {"until", required_argument, NULL, 'U'},
-                                             {"by", required_argument, NULL, 'B'},
-                                             {"csv", no_argument, NULL, 'c'},
-                                             {"version", no_argument, NULL, 'V'},
-                                             {"help", no_argument, NULL, 'h'},
-                                             {NULL, 0, NULL, 0}};
+/* clang-format off */
+static const struct option long_options[] = {
+    {"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+    {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
+    {"gpu", required_argument, NULL, 'g'}, {"force", no_argument, NULL, 'f'},
+    {"wide", no_argument, NULL, 'w'}, {"reset", no_argument, NULL, 'r'},
+    {"save", no_argument, NULL, 'p'}, {"user", required_argument, NULL, 'u'},
+    {"all", no_argument, NULL, 'a'}, {"wait", no_argument, NULL, 'W'},
+    {"timeout", required_argument, NULL, 'T'}, {"follow", no_argument, NULL, 'F'},
+    {"since", required_argument, NULL, 'S'}, {"until", required_argument, NULL, 'U'},
+    {"by", required_argument, NULL, 'B'}, {"csv", no_argument, NULL, 'c'},
+    {"version", no_argument, NULL, 'V'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+/* clang-format on */
 
 /* Options that not every command has. */
 static const struct {
@@ -380,14 +371,10 @@ static void note_given(struct options *options, int option)
 
 static int read_report_option(struct options *options, int option)
 {
-    if (option == 'S')
-        options->report.since = optarg;
-    else if (option == 'U')
-        options->report.until = optarg;
-    else if (option == 'B')
-        options->report.by = optarg;
-    else
-        options->report.csv = true;
+    struct report_options *report = &options->report;
+    report->csv |= option == 'c';
+    if (option != 'c')
+        *(option == 'S' ? &report->since : option == 'U' ? &report->until : &report->by) = optarg;
     return -1;
 }
 
@@ -435,13 +422,11 @@ static int take_option(struct options *options, int option)
     case 'n':
     case 'd':
         return read_top_option(options, option);
-    case 'S':
-    case 'U':
-    case 'B':
-    case 'c':
-        return read_report_option(options, option);
-    default:
+    case 't':
+    case 'g':
         return read_trace_option(options, option);
+    default:
+        return read_report_option(options, option);
     }
 }
 
