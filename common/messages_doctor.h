@@ -8,7 +8,7 @@
 /* clang-format off */
 #define MESSAGES_DOCTOR(X) \
     X(tool_doctor_options, INVALID_VALUE, \
-      "options of doctor stand behind it: gpushare doctor [OPTION]...") \
+      "options of doctor stand behind it, as in: gpushare doctor --json") \
     X(doctor_root, INVALID_VALUE, \
       "--root: %s: %s: name a folder that holds the proc, dev and sys of a machine") \
     X(doctor_bundled, SUCCESS, \

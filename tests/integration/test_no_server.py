@@ -151,7 +151,7 @@ class Help(unittest.TestCase):
                 self.assertEqual(run(GPUSHARECTL, *words).stdout, page, words)
             text = page.split("\n\n")[1]
             self.assertIn(text, whole)
-            self.assertEqual(re.findall(r"^  ([a-z]+) ", text, re.M), [command])
+            self.assertEqual(set(re.findall(r"^  ([a-z]+) ", text, re.M)), {command})
 
     def test_every_program_takes_the_same_two_letters(self):
         worker, softgpu = (os.path.join(BUILD, path) for path in ("libexec/gpushare-worker", "bin/softgpu"))

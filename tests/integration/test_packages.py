@@ -93,7 +93,7 @@ class Packages(unittest.TestCase):
             "gpushare-server": ["/usr/bin/gpushared", "/usr/bin/gpusharectl", "/usr/bin/gpushare-exporter", "/usr/libexec/gpushare-worker",
                                 "/usr/libexec/gpushare-devices", "/etc/default/gpushared", "/usr/lib/sysusers.d/gpushare.conf",
                                 "/usr/share/bash-completion/completions/gpusharectl"] +
-                               ["/lib/systemd/system/" + os.path.basename(path)[:-3] for path in glob.glob(os.path.join(ROOT, "systemd/*.in"))
+                               ["/lib/systemd/system/" + os.path.basename(path)[:-3] for path in glob.glob(os.path.join(ROOT, "systemd/*.s*.in"))
                                 if "user" not in path],
             "libgpushare-client0": [f"/usr/lib/{machine}/libgpushare-client.so.0", f"/usr/lib/{machine}/libgpushare-client.so.0.1.0"],
             "libgpushare-client-dev": ["/usr/include/gpushare.h", "/usr/include/gpushare_error.h", f"/usr/lib/{machine}/libgpushare-client.a",
@@ -102,7 +102,7 @@ class Packages(unittest.TestCase):
             "gpushare-cuda": ["/usr/bin/gpushare"] + ["/usr/lib/gpushare/" + name for name in
                               ("libcuda.so.1", "libcudart.so.12", "libcudart.so.13", "libgpushare-audit.so")],
             "gpushare-softgpu": ["/usr/bin/softgpu", "/usr/lib/gpushare/softgpu/libcuda.so.1"],
-            "gpushare-doc": ["/usr/share/doc/gpushare/configuration.md", "/usr/share/doc/gpushare/examples/vector-add.c",
+            "gpushare-doc": ["/usr/share/doc/gpushare/configuration.md", "/usr/share/doc/gpushare/softgpu.conf", "/usr/share/doc/gpushare/examples/vector-add.c",
                              "/usr/share/doc/gpushare/monitoring/alerts.yaml"],
         }
         for package, paths in expected.items():
