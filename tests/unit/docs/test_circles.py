@@ -35,6 +35,8 @@ PUBLIC = re.compile(r"cu[A-Z]|cuda[A-Z]|__cuda|gpushare_|la_|main$|__odr_asan")
 FOR_TESTS = {
     "cuda_driver_open_partly": "the programs that look at a driver of any kind take it, and go out in the bundle for GPUs",
     "device_adopt": "a test plays the worker at the other end of a socket",
+    "log_journal_close": "the journal's socket is the process's, and each case has one of its own",
+    "log_limit_reset": "the counts are the process's, and each case begins with none",
     "worker_link_outstanding": "no other thing shows a request whose answer nobody gets",
 }
 NO_CODE = re.compile(r"""/\*.*?\*/|'(?:\\.|[^'\\\n])'|"(?:\\.|[^"\\\n])*\"""", re.S)
