@@ -198,7 +198,8 @@ def table(clients, grants, bills):
         good, did = client.verdict()
         seen = client.seen
         asked = client.limits.get("threads")
-        multiprocessors, limit = grants[client.title]
+        # The log says nothing of a client that asked for nothing.
+        multiprocessors, limit = grants.get(client.title, ("no", 0))
         seconds, launches = bills.get(client.title, (0.0, 0))
         rows.append((client.title, ("" if good else "WRONG: ") + did,
                      f"{f'{asked} %' if asked else '-'} / {multiprocessors} SMs",

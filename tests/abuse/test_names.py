@@ -37,6 +37,7 @@ class Names(unittest.TestCase):
             ):
                 client = RawClient(server.client)
                 client.attach(name=Raw(sent))
+                client.ask("memory_alloc", count=1)  # of a client that asks for nothing the log says nothing
                 rows = json.loads(server.ctl("--json", "clients").stdout)["clients"]
                 self.assertEqual(rows[-1]["name"], shown)
                 self.assertIn(f"'{shown}'", server.text())
