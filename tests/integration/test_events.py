@@ -40,7 +40,8 @@ class Events(WithServer):
         raise AssertionError(f"it ended ({follows.wait(SECONDS)}) without {part}")
 
     def test_the_lines_of_the_log(self):
-        with self.attached(name="comes and goes") as (_, told):
+        with self.attached(name="comes and goes") as (client, told):
+            client.ask("memory_alloc", count=1)
             number = told["client"]
         answer = self.json("events")
         self.assertEqual(answer["pid"], self.server.process.pid)
@@ -67,7 +68,8 @@ class Events(WithServer):
 
     def test_following(self):
         follows, lines = self.follow(self.server.admin), self.follow(self.server.admin, "--json")
-        with self.attached(name="seen"):
+        with self.attached(name="seen") as (client, _):
+            client.ask("memory_alloc", count=1)  # of a client that asks for nothing the log says nothing
             self.assertRegex(self.until(follows, "'seen'"), STAMP)
             answer = json.loads(self.until(lines, "'seen'"))
             json_check.check("admin-events", answer)
@@ -95,7 +97,8 @@ class Events(WithServer):
         self.assertEqual(self.ctl("log-level", "error").stdout, "the log has the level error\n")
         try:
             mark = len(self.server.text())
-            with self.attached(name="unwritten"):
+            with self.attached(name="unwritten") as (client, _):
+                client.ask("memory_alloc", count=1)
                 self.assertNotIn("unwritten", self.server.text()[mark:])
             # The events do not depend on it.
             self.assertIn("unwritten", self.ctl("events").stdout)

@@ -135,7 +135,7 @@ class Explain(unittest.TestCase):
     def test_the_runtimes_refused_functions_are_named(self):
         # Two functions that it calls to see them refused.
         for release in ("12", "13"):
-            self.explained(1, "fails as not supported: cudaGraphCreate, cudaStreamGetDevice; use others",
+            self.explained(1, "fails as not supported: cudaGraphCreate, cudaIpcGetMemHandle; use others",
                            os.path.join(BUILD, "tests/programs/cudart/program_" + release))
 
     @unittest.skipUnless(os.path.exists(HEAT), "programs that nvcc made are not linked under a sanitizer, nor for each machine")
