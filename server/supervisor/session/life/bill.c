@@ -13,6 +13,7 @@
 #include "common/limits/limits.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/printable.h"
 #include "server/supervisor/session/accounting.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
@@ -31,6 +32,8 @@ void session_bill_begin(struct session *session)
     /* A part of a path would be another group's name. */
     if (identity->cgroup && strlen(identity->cgroup) < sizeof bill->cgroup)
         strcpy(bill->cgroup, identity->cgroup);
+    /* A user whom a control group is delegated to names those below it, in any bytes. */
+    printable_replace(bill->cgroup);
 }
 
 /* ---- the line ---- */
