@@ -125,7 +125,7 @@ static void a_socket_that_a_child_keeps_does_not_keep_a_dead_client(void **state
         struct raw raw;
         raw_attach(&raw, server, PROTO_UNSET);
         raw_alloc(&raw, 1); /* of a client that asks for nothing the log says nothing */
-        if (fork() == 0) { /* has the socket, and lives until the test is over */
+        if (fork() == 0) {  /* has the socket, and lives until the test is over */
             char byte;
             close(life[1]);
             _exit(read(life[0], &byte, 1) != 0);
