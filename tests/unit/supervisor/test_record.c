@@ -275,7 +275,8 @@ static void a_client_may_end_while_the_manager_is_busy(void **unused)
     while (notify_status(&scene.notify, "busy") == 0)
         ;
     fake_send(&scene.fake, fd, PROTO_HOST_ALLOC, &wish);
-    fake_settle(&scene.fake);
+    /* Another thread makes the buffer. */
+    FAKE_WAIT(&scene.fake, !queue_is_empty(&scene.notify.waiting));
     close(fd);
     fake_settle(&scene.fake);
     assert_int_equal(scene.fake.supervisor->server.sessions, 1);
