@@ -26,3 +26,18 @@ size_t spelling_distance(const char *word, size_t length, const char *known)
     }
     return row[known_length];
 }
+
+struct spelling_guess spelling_guess_begin(const char *word, size_t length, size_t own)
+{
+    return (struct spelling_guess){
+        .word = word, .length = length, .own = own, .closest = SPELLING_NEAR + 1};
+}
+
+void spelling_guess_look(struct spelling_guess *guess, const char *known)
+{
+    size_t away = spelling_distance(guess->word, guess->length, known);
+    if (away >= guess->closest || away * 2 >= guess->own)
+        return;
+    guess->closest = away;
+    guess->found = known;
+}

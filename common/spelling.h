@@ -18,4 +18,18 @@ enum {
  * `length` bytes of word. known: SPELLING_MAX bytes at most, without its NUL. */
 size_t spelling_distance(const char *word, size_t length, const char *known);
 
+/* The known word that somebody may have meant. */
+struct spelling_guess {
+    const char *word; /* the caller's */
+    size_t length, own, closest;
+    const char *found; /* of those looked at; NULL: none is near */
+};
+
+/* own: how many of the word's `length` bytes tell it from others, without a prefix that all have.
+ * Edits to half of these are no typing error. */
+struct spelling_guess spelling_guess_begin(const char *word, size_t length, size_t own);
+
+/* known: as of spelling_distance. Of words that are equally near the first one is found. */
+void spelling_guess_look(struct spelling_guess *guess, const char *known);
+
 #endif

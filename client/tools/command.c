@@ -174,19 +174,13 @@ bool command_is_known(const char *name)
     return false;
 }
 
-/* Edits to half of the letters are no typing error. */
 const char *command_nearest(const char *word)
 {
-    const char *found = NULL;
-    size_t length = strlen(word), closest = SPELLING_NEAR + 1;
-    for (size_t i = 0; i < COMMANDS && length <= SPELLING_MAX; i++) {
-        size_t away = spelling_distance(word, length, commands[i].name);
-        if (away < closest && away * 2 < length) {
-            closest = away;
-            found = commands[i].name;
-        }
-    }
-    return found;
+    const size_t length = strlen(word);
+    struct spelling_guess guess = spelling_guess_begin(word, length, length);
+    for (size_t i = 0; i < COMMANDS && length <= SPELLING_MAX; i++)
+        spelling_guess_look(&guess, commands[i].name);
+    return guess.found;
 }
 
 /* The options of every command, and of none: what the usage above names. */

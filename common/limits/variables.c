@@ -114,21 +114,14 @@ static bool is_known(const char *name, size_t length)
     return false;
 }
 
-/* Edits to half of the letters behind the prefix are no typing error. */
 static const char *find_nearest(const char *name, size_t length)
 {
-    const char *found = NULL;
-    size_t closest = SPELLING_NEAR + 1;
+    struct spelling_guess guess = spelling_guess_begin(name, length, length - strlen(PREFIX));
     if (length > NAME_MAX_SHOWN)
         return NULL;
-    for (const char *known = ""; (known = known_after(known));) {
-        size_t away = spelling_distance(name, length, known);
-        if (away < closest && away * 2 < length - strlen(PREFIX)) {
-            closest = away;
-            found = known;
-        }
-    }
-    return found;
+    for (const char *known = ""; (known = known_after(known));)
+        spelling_guess_look(&guess, known);
+    return guess.found;
 }
 
 static void tell_unknown(const char *name, size_t length, variables_unknown *unknown, void *context)

@@ -102,16 +102,11 @@ int mps_find(int argc, char *argv[])
 
 static const char *nearest(const char *word)
 {
-    const char *found = NULL;
-    size_t length = strlen(word), closest = SPELLING_NEAR + 1;
-    for (size_t i = 0; i < VERBS && length <= SPELLING_MAX; i++) {
-        size_t away = spelling_distance(word, length, verbs[i].name);
-        if (away < closest && away * 2 < length) {
-            closest = away;
-            found = verbs[i].name;
-        }
-    }
-    return found;
+    const size_t length = strlen(word);
+    struct spelling_guess guess = spelling_guess_begin(word, length, length);
+    for (size_t i = 0; i < VERBS && length <= SPELLING_MAX; i++)
+        spelling_guess_look(&guess, verbs[i].name);
+    return guess.found;
 }
 
 static uint32_t refuse_unknown(const char *word, struct error *why)

@@ -40,11 +40,34 @@ static void the_longest_known_word(void **state)
     assert_int_equal(spelling_distance(known, SPELLING_MAX, known), 0);
 }
 
+static const char *guess(const char *word, size_t own)
+{
+    static const char *const known[] = {"status", "set", "get", "clients"};
+    struct spelling_guess guess = spelling_guess_begin(word, strlen(word), own);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        spelling_guess_look(&guess, known[i]);
+    return guess.found;
+}
+
+static void the_nearest_word_is_found(void **state)
+{
+    (void)state;
+    assert_string_equal(guess("statsu", 6), "status");
+    assert_string_equal(guess("clinets", 7), "clients");
+    /* As near as "get", which comes later. */
+    assert_string_equal(guess("bet", 3), "set");
+    /* Half of what tells it from others, and more than three letters. */
+    assert_null(guess("bet", 2));
+    assert_null(guess("sta", 3));
+    assert_null(guess("clxxxxts", 20));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distances),
         cmocka_unit_test(the_longest_known_word),
+        cmocka_unit_test(the_nearest_word_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
