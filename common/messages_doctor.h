@@ -113,7 +113,7 @@
     X(doctor_gpu_drained, SUCCESS, \
       "is drained, and takes no new clients; gpusharectl resume %lld") \
     X(doctor_gpu_one_at_a_time, SUCCESS, \
-      "serves one client at a time for now, after a fault of which nobody knows the author; it ends by itself") \
+      "serves one client at a time until it is known whose kernel faulted; that ends by itself") \
     X(doctor_systemd_none, SUCCESS, \
       "does not run here, so the server is started by hand, or by what runs the container") \
     X(doctor_systemd_silent, SUCCESS, \
