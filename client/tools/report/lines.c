@@ -6,13 +6,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <zlib.h>
 #include <zstd.h>
 
 #include "common/messages.h"
+#include "common/regular_file.h"
 
 enum { INPUT_BYTES = 64 << 10 };
 
@@ -38,19 +38,6 @@ static bool is_zstd(int fd)
     return pread(fd, begin, sizeof begin, 0) == sizeof begin && !memcmp(begin, magic, sizeof magic);
 }
 
-static int open_file(const char *path)
-{
-    struct stat file;
-    /* A fifo in a log's place would never end. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode))
-        return fd;
-    close(fd);
-    return -EINVAL;
-}
-
 static bool open_form(struct lines *lines, int fd)
 {
     if (is_zstd(fd)) {
@@ -68,7 +55,7 @@ static bool open_form(struct lines *lines, int fd)
 uint32_t lines_open(struct lines **out, const char *path, struct error *why)
 {
     *out = NULL;
-    int fd = open_file(path);
+    int fd = regular_file_open(path, O_RDONLY);
     if (fd < 0)
         return error_set(why, MESSAGE(report_file), path, strerror(-fd));
     struct lines *lines = calloc(1, sizeof *lines);

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/id_name.h"
 #include "common/messages.h"
+#include "common/regular_file.h"
 #include "common/units.h"
 #include "server/supervisor/config/accounting.h"
 #include "server/supervisor/config/limits.h"
@@ -622,14 +622,11 @@ uint32_t config_parse(struct config **out, const char *file, const char *text, s
     return error;
 }
 
-/* Opened without blocking: a pipe at that path must not hold the server up. */
 static int read_text(const char *path, char *text, size_t room, size_t *bytes)
 {
-    struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = regular_file_open(path, O_RDONLY), result = 0;
     if (fd < 0)
-        return -errno;
-    int result = fstat(fd, &status) < 0 ? -errno : S_ISREG(status.st_mode) ? 0 : -EINVAL;
+        return fd;
     for (*bytes = 0; result == 0 && *bytes < room;) {
         ssize_t got = read(fd, text + *bytes, room - *bytes);
         if (got == 0)

@@ -11,9 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A fifo or a device in the file's place would keep the writer waiting, and a link may lead to a
- * file of somebody else's. */
-#define SAFELY (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+#include "common/regular_file.h"
 
 static int folder_make(const char *path)
 {
@@ -27,23 +25,12 @@ static int folder_make(const char *path)
     return 0;
 }
 
-static int open_regular(const char *path, int flags)
-{
-    struct stat file;
-    int fd = open(path, flags | SAFELY, S_IRUSR | S_IWUSR | S_IRGRP);
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode))
-        return fd;
-    close(fd);
-    return -EINVAL;
-}
-
+/* A link may lead to a file of somebody else's. */
 static int open_to_append(const char *path)
 {
-    int fd = open_regular(path, O_RDWR | O_APPEND | O_CREAT);
+    int fd = regular_file_open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW);
     if (fd == -ENOENT && folder_make(path) == 0)
-        fd = open_regular(path, O_RDWR | O_APPEND | O_CREAT);
+        fd = regular_file_open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW);
     return fd;
 }
 
@@ -90,7 +77,7 @@ int line_file_append(const char *path, const char *text, size_t bytes)
 
 long line_file_tail(const char *path, char *text, size_t room)
 {
-    int fd = open_regular(path, O_RDONLY);
+    int fd = regular_file_open(path, O_RDONLY | O_NOFOLLOW);
     if (fd < 0)
         return fd == -ENOENT ? 0 : fd;
     off_t bytes = lseek(fd, 0, SEEK_END);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/regular_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int regular_file_open(const char *path, int flags)
+{
+    struct stat file;
+    int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, S_IRUSR | S_IWUSR | S_IRGRP);
+    if (fd < 0)
+        return -errno;
+    int result = fstat(fd, &file) < 0 ? -errno : S_ISREG(file.st_mode) ? fd : -EINVAL;
+    if (result < 0)
+        close(fd);
+    return result;
+}
