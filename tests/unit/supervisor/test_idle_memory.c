@@ -88,6 +88,35 @@ static void it_goes_to_another_client_that_needs_it(void **state)
     stop();
 }
 
+/* Small blocks share a region, whose charge falls only when all of them are free. */
+static void what_lowers_no_charge_stays_with_its_owner(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int idle = fake_attach(&fake, 0, 0, NULL, NULL), busy = fake_attach(&fake, 0, 0, NULL, NULL);
+    uint64_t *words = map_words(0);
+    uint64_t one = fake_alloc(&fake, idle, MIB / 2), other = fake_alloc(&fake, idle, MIB / 2);
+    words[0] = one;
+    words[1] = fake_alloc(&fake, idle, 200 * MIB);
+    fake_alloc(&fake, busy, 100 * MIB);
+    assert_int_equal(words[0], one);
+    assert_int_equal(words[1], 0);
+    /* A block that is named twice is one block: it is taken, and brings nothing. */
+    words[2] = one;
+    fake_alloc(&fake, busy, 150 * MIB);
+    struct proto_memory_alloc body = {.count = 6 * MIB};
+    fake_send(&fake, busy, PROTO_MEMORY_ALLOC, &body);
+    fake_expect_failed(&fake, busy, PROTO_ERROR_OUT_OF_MEMORY, "256 MiB");
+    assert_int_equal(fake_usage(&fake, idle).used, 2 * MIB);
+    words[3] = other;
+    fake_alloc(&fake, busy, 6 * MIB);
+    assert_int_equal(words[3], 0);
+    unmap_words(words);
+    close(idle);
+    close(busy);
+    stop();
+}
+
 static void a_full_device_takes_it_as_well(void **state)
 {
     (void)state;
@@ -231,6 +260,7 @@ int main(void)
         cmocka_unit_test(it_serves_its_owners_next_request),
         cmocka_unit_test(it_counts_as_free_for_its_owner),
         cmocka_unit_test(it_goes_to_another_client_that_needs_it),
+        cmocka_unit_test(what_lowers_no_charge_stays_with_its_owner),
         cmocka_unit_test(a_full_device_takes_it_as_well),
         cmocka_unit_test(a_request_waits_for_it_and_not_for_ever),
         cmocka_unit_test(a_lower_limit_takes_it),

@@ -12,6 +12,7 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_OWNED_IDLE_MEMORY_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_OWNED_IDLE_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct heap_block;
@@ -19,8 +20,13 @@ struct session;
 
 typedef void session_idle_memory_taken(struct session *session, struct heap_block *block);
 
-/* Takes idle blocks from the client, of `least` bytes in all if there are as many, and hands each
- * to `taken`, in state used. Returns the bytes of the blocks. */
+/* Takes all of the client's idle blocks and hands each to `taken`, in state used. Returns whether
+ * there were any. */
+bool session_idle_memory_take_all(struct session *session, session_idle_memory_taken *taken);
+
+/* The same, until the client's charge falls by `least` bytes. Blocks of a region in which another
+ * block is used stay with the client: to take them lowers nothing. Returns by how many bytes the
+ * charge falls when the blocks are free. */
 uint64_t session_idle_memory_take(struct session *session, uint64_t least,
                                   session_idle_memory_taken *taken);
 

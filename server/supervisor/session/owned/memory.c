@@ -70,6 +70,7 @@ static bool gives_idle(const struct session *session)
            !session->held && !session->down;
 }
 
+/* From another client: as much as its charge has to fall by. */
 static uint64_t take_idle(struct session *session, uint64_t least)
 {
     uint64_t bytes =
@@ -77,6 +78,13 @@ static uint64_t take_idle(struct session *session, uint64_t least)
     if (bytes)
         session_touch(session);
     return bytes;
+}
+
+/* For the client itself, whose next small blocks fit between those that it uses. */
+static void take_own_idle(struct session *session)
+{
+    if (gives_idle(session) && session_idle_memory_take_all(session, session_memory_return))
+        session_touch(session);
 }
 
 static bool counts_in(const struct session *session, const struct quota *total)
@@ -160,7 +168,7 @@ static bool want_waits(struct want *want, const struct quota *culprit, uint64_t 
 {
     struct session *session = want->session;
     if (!frees_pending(session))
-        take_idle(session, UINT64_MAX);
+        take_own_idle(session);
     return frees_pending(session) ||
            session_memory_await_others(session, culprit, bytes, &want->until);
 }
@@ -169,7 +177,7 @@ void session_memory_make_room(struct session *session, uint64_t request)
 {
     const struct quota *memory = &session->quotas[RESOURCE_MEMORY];
     if (memory->used > memory->limit)
-        take_idle(session, UINT64_MAX);
+        take_own_idle(session);
     if (request && request <= memory->parent->limit)
         take_others(session, memory->parent, request);
 }
