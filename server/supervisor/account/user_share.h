@@ -22,7 +22,8 @@ struct user_share {
     struct user_share *next;
     uid_t uid;
     uint32_t members;
-    uint32_t restored; /* of its clients, those that the latest worker has been told of */
+    uint32_t restored;  /* of its clients, those that the latest worker has been told of */
+    uint64_t next_look; /* of clock_now; other clients are looked at for idle memory not before */
     char fds_name[64], images_name[64];
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Memory that clients keep idle: charged to them, and there for whoever needs it. */
+#include "common/clock.h"
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;
@@ -162,6 +163,33 @@ static void a_request_waits_for_it_and_not_for_ever(void **state)
     stop();
 }
 
+/* Whether there is room or not: the server looks when the user's time for that has come. */
+static void looks_at_others_have_a_part_of_the_time(void **state)
+{
+    (void)state;
+    const uint64_t rest = 200 * UNITS_MS;
+    fake_open(&fake, 1, 256 * MIB);
+    int idle = fake_attach(&fake, 0, 0, NULL, NULL), busy = fake_attach(&fake, 0, 0, NULL, NULL);
+    uint64_t *words = map_words(0);
+    struct proto_memory_alloc body = {.count = 100 * MIB};
+    uint64_t *next = &fake_session(&fake, 1)->user_share->next_look;
+    words[0] = fake_alloc(&fake, idle, 200 * MIB);
+    uint64_t due = *next = clock_now() + rest;
+    fake_send(&fake, busy, PROTO_MEMORY_ALLOC, &body);
+    FAKE_WAIT(&fake, words[0] == 0);
+    assert_true(clock_now() >= due);
+    fake_expect(&fake, busy, PROTO_MEMORY_ALLOCATED);
+    due = *next = clock_now() + rest;
+    body.count = 200 * MIB;
+    fake_send(&fake, busy, PROTO_MEMORY_ALLOC, &body);
+    fake_expect_failed(&fake, busy, PROTO_ERROR_OUT_OF_MEMORY, "256 MiB");
+    assert_true(clock_now() >= due);
+    unmap_words(words);
+    close(idle);
+    close(busy);
+    stop();
+}
+
 static void a_lower_limit_takes_it(void **state)
 {
     (void)state;
@@ -263,6 +291,7 @@ int main(void)
         cmocka_unit_test(what_lowers_no_charge_stays_with_its_owner),
         cmocka_unit_test(a_full_device_takes_it_as_well),
         cmocka_unit_test(a_request_waits_for_it_and_not_for_ever),
+        cmocka_unit_test(looks_at_others_have_a_part_of_the_time),
         cmocka_unit_test(a_lower_limit_takes_it),
         cmocka_unit_test(a_client_that_requests_memory_waits_for_it),
         cmocka_unit_test(words_that_name_nothing_of_the_client_are_passed_over),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
@@ -112,6 +113,29 @@ static bool take_others(const struct session *session, const struct quota *culpr
     return taken != 0;
 }
 
+/* A look at all the others costs what there are of them, and requests that are refused cost their
+ * client nothing. So looks that take longer than a small request does have a tenth of the loop's
+ * time, for all clients of a user together. */
+enum { CHEAP_LOOK_NS = 50000, LOOK_REST = 9 };
+
+/* 0: now; otherwise in how many milliseconds the session may have the others looked at. */
+static uint64_t look_due_in(const struct session *session)
+{
+    uint64_t rest = saturating_sub(session->user_share->next_look, clock_now());
+    return (rest + UNITS_MS - 1) / UNITS_MS;
+}
+
+static bool look_at_others(const struct session *session, const struct quota *culprit,
+                           uint64_t bytes)
+{
+    uint64_t began = clock_now();
+    bool any = take_others(session, culprit, bytes);
+    uint64_t ended = clock_now();
+    if (ended - began > CHEAP_LOOK_NS)
+        session->user_share->next_look = ended + LOOK_REST * (ended - began);
+    return any;
+}
+
 static bool others_free(const struct session *session)
 {
     const struct session *other;
@@ -134,11 +158,14 @@ bool session_memory_await_others(struct session *session, const struct quota *cu
 {
     uv_timer_t *timer = &session->memory_wait;
     uint64_t now = uv_now(session->server->loop);
-    if (culprit && take_others(session, culprit, bytes) && !*until)
-        *until = now + OTHERS_WAIT_MS;
-    if (now >= *until || !others_free(session))
-        return false;
-    uint64_t left = *until - now;
+    uint64_t left = culprit ? look_due_in(session) : 0;
+    if (!left) {
+        if (culprit && look_at_others(session, culprit, bytes) && !*until)
+            *until = now + OTHERS_WAIT_MS;
+        if (now >= *until || !others_free(session))
+            return false;
+        left = *until - now;
+    }
     session->server->memory_awaited = true;
     if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > left)
         uv_timer_start(timer, others_wait_is_over, left, 0);
