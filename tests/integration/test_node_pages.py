@@ -15,6 +15,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 from private_server import BUILD, ENV, SECONDS, Server  # noqa: E402
 
+HEAT = os.path.join(BUILD, "examples/unmodified/heat")
 FILE = "/etc/gpushare/gpushared.yaml"
 # The user whose limits the page sets. Here that is the user of the test.
 USER = "1003"
@@ -76,10 +77,10 @@ class Pages(unittest.TestCase):
         self.assertIn("job", said["gpusharectl clients --wide"])
         self.assertIn("takes no new clients", said["gpusharectl drain gpu 0"])
 
+    @unittest.skipUnless(os.path.exists(HEAT), "programs that nvcc made are not linked under a sanitizer, nor for each machine")
     def test_a_users_commands(self):
-        program = os.path.join(BUILD, "examples/unmodified/heat")
         with Server() as server:
-            said = self.said(server, read("docs/users.md"), (r"--explain \./program", f"--explain {program}"), (r"\./program", f"{program} 4"))
+            said = self.said(server, read("docs/users.md"), (r"--explain \./program", f"--explain {HEAT}"), (r"\./program", f"{HEAT} 4"))
         self.assertGreater(len(said), 5)
         ((_, memory),) = [(line, text) for line, text in said.items() if line.startswith("GPUSHARE_MEMORY_LIMIT")]
         self.assertIn("256 MiB", memory)

@@ -252,6 +252,27 @@ class Survive(SurviveCase):
                 self.assertEqual(granted(), before)
             client.close()
 
+    def test_limits_of_clients_to_come_hold_under_the_next_server(self):
+        with Manager() as manager:
+            answer = manager.ctl("set", "gpu", "0", "new_clients.threads=50%", "new_clients.memory=64M", "new_clients.priority=3")
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            limits = json.loads(manager.ctl("--json", "get", "gpu", "0").stdout)["gpus"][0]["new_clients"]
+            self.assertEqual(sorted(limits["changed"]), ["memory", "priority", "threads"], limits)
+            manager.kill()
+            manager.start()
+            self.assertEqual(json.loads(manager.ctl("--json", "get", "gpu", "0").stdout)["gpus"][0]["new_clients"], limits)
+            client = RawClient(manager.client)
+            client.attach()
+            (row,) = json.loads(manager.ctl("--json", "get", "client", "1").stdout)["clients"]
+            self.assertEqual(row["memory"]["limit"]["granted_bytes"], 64 << 20)
+            client.close()
+            self.assertEqual(manager.ctl("reload", "--reset").returncode, 0)
+            after = json.loads(manager.ctl("--json", "get", "gpu", "0").stdout)["gpus"][0]["new_clients"]
+            self.assertEqual(after["changed"], [])
+            manager.kill()
+            manager.start()
+            self.assertEqual(json.loads(manager.ctl("--json", "get", "gpu", "0").stdout)["gpus"][0]["new_clients"], after)
+
     def test_the_log_says_how_a_gpu_is_shared_that_goes_on(self):
         """The next server's configuration has another mode, which holds from a reload on that gives up what is in force."""
         with tempfile.TemporaryDirectory() as folder:

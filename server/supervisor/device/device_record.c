@@ -18,7 +18,7 @@ static const struct pack_member member_rows[] = {
     MEMBER(loss),          MEMBER(ailment),   MEMBER(starts),
     MEMBER(served),        MEMBER(start_at),  MEMBER(ready_at),
     MEMBER(ended_at),      MEMBER(trouble),   MEMBER(warnings),
-    MEMBER(warning_count), MEMBER(drained),
+    MEMBER(warning_count), MEMBER(drained),   MEMBER(newcomers),
 #undef MEMBER
 };
 
