@@ -587,7 +587,7 @@ cudart_error registry_function_load(struct registry_function *function, cuda_con
                                     cuda_function *loaded)
 {
     struct code *code = find_code(function, context);
-    cudart_error error = CUDART_OK;
+    cudart_error error;
 
     if (function == &lost_function)
         return CUDART_MEMORY_ALLOCATION;
@@ -595,13 +595,16 @@ cudart_error registry_function_load(struct registry_function *function, cuda_con
         *loaded = function->handle;
         return CUDART_OK;
     }
-    if (!code) {
-        pthread_mutex_lock(&lock);
-        error = make_code(function, context, &code);
-        pthread_mutex_unlock(&lock);
+    if (code) {
+        *loaded = code->function;
+        return CUDART_OK;
     }
+    /* Behind the lock the image may be removed, which waits for its load alone. */
+    pthread_mutex_lock(&lock);
+    error = make_code(function, context, &code);
     if (error == CUDART_OK)
         *loaded = code->function;
+    pthread_mutex_unlock(&lock);
     return error;
 }
 
