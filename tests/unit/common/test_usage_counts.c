@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What clients have used, written by one thread while another one reads. */
+/* usage_counts: written by one thread while another one reads. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
