@@ -522,7 +522,7 @@ static void print_limits(const struct options *options, const json_t *answer,
     bool samples = is_command(options->command, "get") && json_object_get(of, "user");
     struct sample sample = {0};
     if (samples)
-        sample_take(&sample, options->socket, NULL);
+        sample_take(&sample, options->socket, NULL, 0);
     if (json_object_get(answer, "gpus"))
         show_gpus(stdout, answer, look);
     if (json_array_size(clients) || (clients && !total))
@@ -539,7 +539,7 @@ static void print_brief(const struct options *options, json_t *answer, struct ta
 {
     struct sample sample;
     bool of_status = is_command(options->command, "status");
-    sample_take(&sample, options->socket, of_status ? NULL : answer);
+    sample_take(&sample, options->socket, of_status ? NULL : answer, 0);
     if (of_status)
         show_status(stdout, answer, &sample, look);
     else
@@ -647,7 +647,7 @@ static int run_overview(const struct options *options)
         struct table_look look = show_look(stdout, getenv("NO_COLOR"), getenv("TERM"));
         json_t *first = overview.sample.after;
         json_decref(overview.sample.before);
-        sample_take(&overview.sample, options->socket, first);
+        sample_take(&overview.sample, options->socket, first, overview.asked_at);
         json_decref(first);
         if (options->columns.count)
             columns_print(stdout, &options->columns, &overview, look);

@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "client/tools/admin_client.h"
-
-#define BETWEEN_NS 500000000L
+#include "common/clock.h"
+#include "common/units.h"
 
 #define UNKNOWN (-1.0)
 
@@ -21,12 +21,21 @@ static json_t *ask_clients(const char *socket)
     return answer;
 }
 
-void sample_take(struct sample *sample, const char *socket, json_t *first)
+/* The time that the first look takes is time between the two. */
+static void sleep_until(uint64_t moment)
 {
-    const struct timespec between = {.tv_nsec = BETWEEN_NS};
+    const uint64_t now = clock_now(), left = moment > now ? moment - now : 0;
+    nanosleep(&(struct timespec){.tv_sec = (time_t)(left / UNITS_SECOND),
+                                 .tv_nsec = (long)(left % UNITS_SECOND)},
+              NULL);
+}
+
+void sample_take(struct sample *sample, const char *socket, json_t *first, uint64_t first_at)
+{
+    const uint64_t asked_at = first_at ? first_at : clock_now();
     *sample = (struct sample){.before = first ? json_incref(first) : ask_clients(socket)};
     if (json_array_size(json_object_get(sample->before, "clients")) > 0) {
-        nanosleep(&between, NULL);
+        sleep_until(asked_at + SAMPLE_BETWEEN_NS);
         sample->after = ask_clients(socket);
     }
     if (!sample->after)
@@ -45,6 +54,21 @@ static const json_t *find_before(const struct sample *sample, const json_t *clie
 {
     const json_t *rows = json_object_get(sample->before, "clients"), *row;
     const json_t *number = json_object_get(client, "client");
+    const json_int_t wanted = json_integer_value(number);
+    size_t low = 0, high = json_array_size(rows);
+    /* A server lists its clients by their numbers. */
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        row = json_array_get(rows, middle);
+        const json_int_t found = json_integer_value(json_object_get(row, "client"));
+        if (found == wanted)
+            return row;
+        if (found < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    /* It is new, or the list has another order. */
     for (size_t i = 0; (row = json_array_get(rows, i)); i++)
         if (json_equal(json_object_get(row, "client"), number))
             return row;

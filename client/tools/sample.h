@@ -8,14 +8,19 @@
 #define GPUSHARE_CLIENT_TOOLS_SAMPLE_H
 
 #include <jansson.h>
+#include <stdint.h>
+
+/* Between the two moments, for sample_take. */
+#define SAMPLE_BETWEEN_NS 500000000L
 
 struct sample {
     json_t *before, *after; /* two answers to "clients", which may be one, or NULL; owned */
 };
 
-/* Asks the server at `socket`, waits for half a second and asks again. Without clients it does not
- * wait. first: an answer that is there already, which stays the caller's, or NULL. */
-void sample_take(struct sample *sample, const char *socket, json_t *first);
+/* Asks the server at `socket`, waits until SAMPLE_BETWEEN_NS after that, and asks again. Without
+ * clients it does not wait. first: an answer that is there already, which stays the caller's, or
+ * NULL; first_at: when it was asked for, by clock_now; 0: that is not known, and now counts. */
+void sample_take(struct sample *sample, const char *socket, json_t *first, uint64_t first_at);
 void sample_free(struct sample *sample);
 
 /* A client's GPU time as a part of the time between, 0 to 1. client: its row of `after`. Negative

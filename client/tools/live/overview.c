@@ -6,6 +6,7 @@
 #include "client/tools/cell.h"
 #include "client/tools/live/row.h"
 #include "client/tools/show.h"
+#include "common/clock.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -25,6 +26,7 @@ enum admin_outcome overview_take(struct overview *overview, const char *socket, 
 {
     json_t *status, *clients = NULL;
     *failure = NULL;
+    overview->asked_at = clock_now();
     enum admin_outcome outcome = ask(socket, "status", &status);
     if (outcome == ADMIN_OK)
         outcome = ask(socket, "clients", &clients);

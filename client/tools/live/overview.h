@@ -7,6 +7,7 @@
 #ifndef GPUSHARE_CLIENT_TOOLS_LIVE_OVERVIEW_H
 #define GPUSHARE_CLIENT_TOOLS_LIVE_OVERVIEW_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include <jansson.h>
@@ -18,6 +19,7 @@
 struct overview {
     json_t *status; /* the answer to "status"; after a failure the error */
     struct sample sample;
+    uint64_t asked_at; /* the last time, by clock_now */
 };
 
 /* Asks the server at `socket`. The clients that were asked for before, if any, become those of the

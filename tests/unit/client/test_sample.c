@@ -58,6 +58,22 @@ static void shares_of_clients(void **state)
     sample_free(&sample);
 }
 
+/* A list in another order is searched all the same. */
+static void clients_are_found_in_any_order(void **state)
+{
+    (void)state;
+    struct sample sample = {parse(before), parse(after)};
+    json_t *rows = json_object_get(sample.before, "clients"), *reversed = json_array();
+    for (size_t i = json_array_size(rows); i-- > 0;)
+        json_array_append(reversed, json_array_get(rows, i));
+    json_object_set_new(sample.before, "clients", reversed);
+    const json_t *clients = json_object_get(sample.after, "clients");
+    assert_float_equal(sample_client_share(&sample, json_array_get(clients, 0)), 0.5, 1e-9);
+    assert_float_equal(sample_client_share(&sample, json_array_get(clients, 5)), 0, 1e-9);
+    assert_true(sample_client_share(&sample, json_array_get(clients, 2)) < 0);
+    sample_free(&sample);
+}
+
 static void shares_of_devices(void **state)
 {
     (void)state;
@@ -109,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_of_clients),
+        cmocka_unit_test(clients_are_found_in_any_order),
         cmocka_unit_test(shares_of_devices),
         cmocka_unit_test(use_of_users),
         cmocka_unit_test(nothing_is_known_without_answers),
