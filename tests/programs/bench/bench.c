@@ -192,14 +192,14 @@ static struct server *start(const char *const args[], const char *const env[],
     return bench_adopt(begin(all, env));
 }
 
-static struct server *start_null(const char *counters, const char *worker)
+static struct server *start_null(const char *counters, const char *option, const char *value)
 {
     static const char *const words[] = {"null driver: on a GPU each enqueue takes 3000 ns more",
                                         NULL};
     char path[600], counter[300];
     server_build_path("tests/programs/bench/null/libcuda.so.1", path, sizeof path);
     snprintf(counter, sizeof counter, "NULL_DRIVER_COUNTERS=%s", counters ? counters : "");
-    const char *args[] = {"--driver", path, worker ? "--worker" : NULL, worker, NULL};
+    const char *args[] = {"--driver", path, option, value, NULL};
     const char *env[] = {counters ? counter : NULL, NULL};
     bench_note_switches(words);
     struct server *server = start(args, env, server_start);
@@ -262,14 +262,19 @@ static struct server *server_soft(const char *const env[], const char *const dev
 
 struct server *bench_server_null(const char *counters)
 {
-    return start_null(counters, NULL);
+    return start_null(counters, NULL, NULL);
 }
 
 struct server *bench_server_unjournaled(const char *counters)
 {
     char path[600];
     server_build_path("tests/programs/bench/unjournaled/gpushare-worker", path, sizeof path);
-    return start_null(counters, path);
+    return start_null(counters, "--worker", path);
+}
+
+struct server *bench_server_null_configured(const char *counters, const char *config)
+{
+    return start_null(counters, "--config", config);
 }
 
 struct server *bench_server_soft(const char *const env[])

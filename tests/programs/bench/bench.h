@@ -81,6 +81,10 @@ void bench_many_objects(struct bench_result *result);
 void bench_client_death(struct bench_result *result);
 void bench_innocent_throughput(struct bench_result *result);
 void bench_restart_pause(struct bench_result *result);
+void bench_launch_async_beside_metrics(struct bench_result *result);
+void bench_launch_sync_beside_metrics(struct bench_result *result);
+void bench_top_cpu(struct bench_result *result);
+void bench_ctl_status(struct bench_result *result);
 void bench_metrics_scrape(struct bench_result *result);
 void bench_dropin_launch(struct bench_result *result);
 void bench_dropin_sync(struct bench_result *result);
@@ -136,6 +140,8 @@ void bench_pairs(struct bench_result *result, double *values, double *yardsticks
 struct server *bench_server_null(const char *counters);
 /* The same with a worker that notes nothing before it calls the driver. */
 struct server *bench_server_unjournaled(const char *counters);
+/* The same with a configuration. */
+struct server *bench_server_null_configured(const char *counters, const char *config);
 struct server *bench_server_soft(const char *const env[]);
 /* One that bench_server_replace can end by a signal and start again (server_start_kept). */
 struct server *bench_server_kept(const char *const env[]);

@@ -122,3 +122,26 @@ double cpu_use_below(pid_t pid)
     free(all);
     return seconds;
 }
+
+double cpu_use_of(pid_t pid)
+{
+    char path[64], text[1024];
+    double total = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        bench_die("%s can't be read", path);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        char name[352];
+        snprintf(name, sizeof name, "%s/%s/schedstat", path, entry->d_name);
+        FILE *file = fopen(name, "re");
+        if (file && fgets(text, sizeof text, file))
+            total += strtod(text, NULL) / 1e9;
+        if (file)
+            fclose(file);
+    }
+    closedir(folder);
+    return total;
+}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * cpu_use: seconds of CPU time that were used, by all and by a process with those below it. The
- * kernel counts in ticks (10 ms, as a rule), so a difference is good for stretches of a second or
- * more. Any thread.
+ * cpu_use: seconds of CPU time that were used, by all, by a process with those below it, and by one
+ * process. The kernel counts the first two in ticks (10 ms, as a rule), so a difference is good for
+ * stretches of a second or more. Any thread.
  */
 #ifndef GPUSHARE_TESTS_PROGRAMS_BENCH_CPU_USE_H
 #define GPUSHARE_TESTS_PROGRAMS_BENCH_CPU_USE_H
@@ -21,5 +21,9 @@ double cpu_use_all(void);
 /* Seconds that a process and all processes below it have used, with those below that have ended and
  * were waited for. 0 if there is no such process. */
 double cpu_use_below(pid_t pid);
+
+/* Seconds that the living threads of a process have used, by the scheduler's own count, which is in
+ * nanoseconds. Ends the program if there is no such process. */
+double cpu_use_of(pid_t pid);
 
 #endif

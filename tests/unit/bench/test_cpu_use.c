@@ -124,12 +124,35 @@ static void nobody_used_nothing(void **state)
     assert_true(cpu_use_cpus() >= 1);
 }
 
+/* The count is finer than a tick, and is of one process alone. */
+static void one_process_counts(void **state)
+{
+    (void)state;
+    int done[2];
+    assert_int_equal(pipe(done), 0);
+    pid_t child = start_burner(GRANDCHILD, done[1]);
+    const double parent = cpu_use_of(child), own = cpu_use_of(getpid());
+    await(done[0]);
+    assert_true(cpu_use_of(child) - parent < BURNT / 2);
+    const double from = own_seconds(), counted = cpu_use_of(getpid());
+    while (own_seconds() - from < BURNT)
+        ;
+    const double used = cpu_use_of(getpid()) - counted;
+    assert_true(counted >= own);
+    assert_true(used >= BURNT - SLACK && used <= own_seconds() - from + SLACK);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(done[0]);
+    close(done[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(those_below_count),
         cmocka_unit_test(others_do_not_count),
         cmocka_unit_test(nobody_used_nothing),
+        cmocka_unit_test(one_process_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 
 #include "tests/programs/bench/administer.h"
 #include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/cpu_use.h"
 
 enum { IDLE_CLIENTS = 64, SHORTER = 10 };
 
@@ -51,29 +52,6 @@ static double process_bytes(pid_t pid)
     if (kib < 0)
         bench_die("%s can't be read", path);
     return kib * 1024;
-}
-
-static double cpu_seconds(pid_t pid)
-{
-    char path[64], text[1024];
-    double total = 0;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    DIR *folder = opendir(path);
-    if (!folder)
-        bench_die("%s can't be read", path);
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        if (entry->d_name[0] == '.')
-            continue;
-        char name[352];
-        snprintf(name, sizeof name, "%s/%s/schedstat", path, entry->d_name);
-        FILE *file = fopen(name, "re");
-        if (file && fgets(text, sizeof text, file))
-            total += strtod(text, NULL) / 1e9; /* nanoseconds on a CPU */
-        if (file)
-            fclose(file);
-    }
-    closedir(folder);
-    return total;
 }
 
 /* Counts how often each thread of a process has gone to sleep so far. Returns the number of
@@ -128,9 +106,9 @@ void bench_idle_cpu(struct bench_result *result)
 {
     struct idle idle;
     open_idle(&idle);
-    double before = cpu_seconds(idle.processes[0]) + cpu_seconds(idle.processes[1]);
+    double before = cpu_use_of(idle.processes[0]) + cpu_use_of(idle.processes[1]);
     pass(IDLE_MS);
-    result->value = cpu_seconds(idle.processes[0]) + cpu_seconds(idle.processes[1]) - before;
+    result->value = cpu_use_of(idle.processes[0]) + cpu_use_of(idle.processes[1]) - before;
     close_idle(&idle);
 }
 

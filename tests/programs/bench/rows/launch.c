@@ -5,9 +5,11 @@
  * client is on CPU 0 and the worker on CPU 1. A yardstick's other process is on CPU 1 too, while
  * the worker sleeps. Neighbours are on both.
  *
- * launch_with_64_clients has no neighbours: the 63 other clients are the scene, and do nothing.
+ * launch_with_64_clients has no neighbours: the 63 other clients are the scene, and do nothing. The
+ * rows beside metrics have none: gpushare-exporter and the accounts are the scene.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,7 @@
 #include "common/cpu.h"
 #include "tests/programs/bench/bench.h"
 #include "tests/programs/bench/company.h"
+#include "tests/programs/bench/exporter.h"
 
 enum { BURST = 512, ROUNDS = 200, TRIPS = 400, MANY = 64 };
 
@@ -337,4 +340,149 @@ void bench_journal_launch(struct bench_result *result)
     if (!bench_short && (three - quarter > JOURNAL_GOAL_NS || result->value < -JOURNAL_GOAL_NS))
         bench_doubt(result, "the differences vary too much: half are between %.1f and %.1f ns",
                     quarter, three);
+}
+
+/* ---- beside metrics and accounts ---- */
+
+/*
+ * Two servers side by side. One keeps accounts, with a line for its client each second, and has a
+ * gpushare-exporter; the other has neither. Windows of a second are measured in turn, and pairs
+ * begin with either server in turn. A request to the exporter falls into each window of the first
+ * server, at a moment that is drawn, and into none of the other's.
+ *
+ * The value of a window is the mean over all of its launches, so that it has what the request takes
+ * from a few of them. The exporter, the supervisor and the thread that asks run on either CPU,
+ * where the client and the worker leave none idle.
+ */
+enum { WINDOWS = 20, SHORT_WINDOWS = 2, WINDOW_MS = 1000, SHORT_WINDOW_MS = 200 };
+
+struct asker {
+    struct exporter *exporter;
+    double when;
+    bool whole; /* the answer had the client */
+};
+
+static void *ask_once(void *argument)
+{
+    struct asker *asker = argument;
+    bench_pin_self(-1);
+    bench_sleep_until(asker->when);
+    exporter_scrape(asker->exporter);
+    asker->whole = exporter_has_clients(asker->exporter, 1);
+    return NULL;
+}
+
+static double mean_of_bursts(struct scene *scene, double until)
+{
+    double sum = 0;
+    unsigned count = 0;
+    for (; bench_now() < until; count++)
+        sum += burst(scene);
+    return sum / count;
+}
+
+static double mean_of_round_trips(struct scene *scene, double until)
+{
+    const double start = bench_now();
+    unsigned count = 0;
+    double end = start;
+    for (; end < until; count++) {
+        launch(scene);
+        BENCH_CHECK(gpushare_stream_synchronize(scene->gpu, NULL));
+        end = bench_now();
+    }
+    return (end - start) / count;
+}
+
+typedef double (*measure_until)(struct scene *scene, double until);
+
+/* Nanoseconds of a launch. exporter: NULL where nobody asks. */
+static double window(struct scene *scene, struct exporter *exporter, measure_until measure,
+                     uint64_t *draws, struct bench_result *result)
+{
+    const uint64_t ms = bench_short ? SHORT_WINDOW_MS : WINDOW_MS;
+    const double begins = bench_now() + 0.01; /* until the other server's worker sleeps */
+    struct asker asker = {.exporter = exporter,
+                          .when = begins + (double)bench_draw(draws, ms / 10, ms * 8 / 10) / 1e3};
+    pthread_t thread;
+    if (exporter && pthread_create(&thread, NULL, ask_once, &asker) != 0)
+        bench_die("no thread");
+    bench_sleep_until(begins);
+    measure(scene, bench_now() + 0.002);
+    const double ns = measure(scene, begins + (double)ms / 1e3) * 1e9;
+    if (!exporter)
+        return ns;
+    pthread_join(thread, NULL);
+    if (!asker.whole)
+        bench_doubt(result, "an answer of gpushare-exporter lacks the client");
+    return ns;
+}
+
+/* A line for the client each second is the most that accounts can have. */
+static struct server *begin_accounted(const char *counters)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s.yaml", counters);
+    FILE *file = fopen(path, "we");
+    if (!file || fprintf(file, "accounting:\n  file: %s.jsonl\n  interval: 1s\n", counters) < 0 ||
+        fclose(file) != 0)
+        bench_die("%s can't be written", path);
+    return bench_server_null_configured(counters, path);
+}
+
+/* The server has ended. Returns the number of lines, and removes its files. */
+static unsigned end_accounts(const struct scene *scene)
+{
+    char path[96], line[8192];
+    unsigned lines = 0;
+    snprintf(path, sizeof path, "%s.yaml", scene->path);
+    unlink(path);
+    snprintf(path, sizeof path, "%s.jsonl", scene->path);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        lines += strchr(line, '\n') != NULL;
+    if (file)
+        fclose(file);
+    unlink(path);
+    return lines;
+}
+
+static void beside_metrics(struct bench_result *result, measure_until measure)
+{
+    const size_t windows = bench_short ? SHORT_WINDOWS : WINDOWS;
+    struct scene watched, plain;
+    double values[WINDOWS], yardsticks[WINDOWS];
+    uint64_t draws = bench_seed;
+    open_scene_with(&watched, begin_accounted);
+    struct exporter *exporter = exporter_start(watched.server);
+    open_scene(&plain);
+    for (size_t i = 0; i < windows; i++) {
+        if (i % 2)
+            yardsticks[i] = window(&plain, NULL, measure, &draws, result);
+        values[i] = window(&watched, exporter, measure, &draws, result);
+        if (i % 2 == 0)
+            yardsticks[i] = window(&plain, NULL, measure, &draws, result);
+    }
+    exporter_stop(exporter);
+    close_scene(&plain);
+    close_scene(&watched);
+    const unsigned lines = end_accounts(&watched);
+    /* Both servers have their windows in that time; a short run may have the client's last line
+     * alone. */
+    if (lines < (bench_short ? 1 : windows))
+        bench_doubt(result, "the accounts have %u lines", lines);
+    bench_pairs(result, values, yardsticks, windows);
+    snprintf(result->note, sizeof result->note,
+             "%zu windows of %d ms each, a request to the exporter in each; lines of accounts: %u",
+             windows, bench_short ? SHORT_WINDOW_MS : WINDOW_MS, lines);
+}
+
+void bench_launch_async_beside_metrics(struct bench_result *result)
+{
+    beside_metrics(result, mean_of_bursts);
+}
+
+void bench_launch_sync_beside_metrics(struct bench_result *result)
+{
+    beside_metrics(result, mean_of_round_trips);
 }
