@@ -153,7 +153,7 @@ $(LOADER_PROGRAMS): $(call obj,tests/programs/loader/ask.c) $(LOADER_DECOY)
 CHECK_DEPS += $(LOADER_PROGRAMS)
 
 # ---- pictures
-# make sharing-pictures: docs/pictures/*.svg, from traces of the real server, one of which has its worker
+# make sharing-pictures: docs/pictures/*.svg but top.svg, from traces of the real server, one of which has its worker
 # killed. `work` is a client with modelled kernels, picture.py draws a trace.
 
 SURVIVE_PROGRAMS := $(addprefix $(BUILD)/tests/programs/survive/,steady forks)
@@ -173,8 +173,13 @@ $(BUILD)/tests/programs/pictures/work: $(call obj,tests/programs/pictures/work.c
 CHECK_DEPS += $(PICTURE_PROGRAMS)
 
 .PHONY: sharing-pictures
-sharing-pictures: all $(PICTURE_PROGRAMS) ## draw docs/pictures/ from traces of the real server
+sharing-pictures: all $(PICTURE_PROGRAMS) ## draw the pictures of docs/sharing.md and docs/recovery.md from traces of the real server
 	BUILD=$(abspath $(BUILD)) $(PYTHON) tests/programs/pictures/sharing.py docs/pictures
+
+# Its three users need root, and the right to mount.
+.PHONY: top-picture
+top-picture: all $(PICTURE_PROGRAMS) ## draw docs/pictures/top.svg from a screen of gpusharectl top (root: with three users)
+	BUILD=$(abspath $(BUILD)) $(PYTHON) tests/programs/pictures/top.py docs/pictures/top.svg
 
 # ---- shortage
 # A library that fails one call of a server or a worker; tests/integration/test_shortage.c.

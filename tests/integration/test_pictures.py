@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """The pictures of docs/pictures: each is well-formed, says which command draws it, and shows its
-scene's clients at work; and the program that draws them."""
+scene's clients at work; and the programs that draw them."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,8 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.path[:0] = [os.path.join(ROOT, "tests/support"), os.path.join(ROOT, "tests/programs/pictures")]
 import private_server  # noqa: E402
 import sharing  # noqa: E402
+import terminal  # noqa: E402
+import top  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 FOLDER = os.path.join(ROOT, "docs/pictures")
@@ -34,7 +37,7 @@ def boxes(svg, colour):
 
 class Committed(unittest.TestCase):
     def test_each_scene_has_its_picture_and_no_other_is_there(self):
-        self.assertEqual(sorted(os.listdir(FOLDER)), sorted(f"{name}.svg" for name in sharing.SCENES))
+        self.assertEqual(sorted(os.listdir(FOLDER)), sorted([*(f"{name}.svg" for name in sharing.SCENES), "top.svg"]))
 
     def test_each_is_well_formed_and_names_its_command(self):
         for name, scene in sharing.SCENES.items():
@@ -57,6 +60,44 @@ class Committed(unittest.TestCase):
                         self.assertGreaterEqual(min(box["x"], box["y"]), 0)
                         self.assertLessEqual(box["x"] + box["width"], width)
                         self.assertLessEqual(box["y"] + box["height"], height)
+
+
+class Top(unittest.TestCase):
+    """The screen of gpusharectl top."""
+
+    def shows_the_clients(self, path, users):
+        self.assertLess(os.path.getsize(path), 60000)
+        picture = ElementTree.parse(path).getroot()
+        words = [re.split(r"  +", text.lstrip("> ")) for text in texts(picture)]
+        self.assertIn("make top-picture: ", picture.find(SVG + "desc").text)
+        for name, user, _, device, *_ in top.CLIENTS:
+            row, = (row for row in words if row[0].endswith(f" {name}"))
+            self.assertEqual(row[1:3], [user if users else row[1], str(device)])
+            self.assertRegex(" ".join(row), r" [1-9]\d*% ")
+            self.assertEqual(row[-1].split()[-1], "attached")
+        self.assertEqual(sum("[|" in text for text in texts(picture)), len(top.MODES), "a bar of each GPU")
+
+    def test_the_committed_one_is_shown_by_the_pages(self):
+        self.shows_the_clients(os.path.join(FOLDER, "top.svg"), users=True)
+        for page, link in (("README.md", "docs/pictures/top.svg"), ("docs/gpusharectl.md", "pictures/top.svg")):
+            with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+                self.assertRegex(file.read(), rf"(?m)^!\[.+\]\({link}\)$")
+
+    def test_the_program_draws_a_real_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "top.svg")
+            result = subprocess.run([sys.executable, os.path.join(ROOT, "tests/programs/pictures/top.py"), path], capture_output=True,
+                                    text=True, timeout=2 * private_server.SECONDS, check=False)
+            self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+            self.shows_the_clients(path, users="of one user" not in result.stdout)
+
+    def test_a_sequence_that_the_model_does_not_know_is_told(self):
+        for strange in ("\x1b[2J", "\x1b[31m", "\x1b[5;1H", "\x1b[?7l"):
+            screen = terminal.Screen(2, 10)
+            screen.take("\x1b[H\x1b[K\x1b[1mbold\x1b[0m")
+            self.assertEqual((screen.strange, screen.cell_looks[0]), ([], ["1"] * 4 + [""] * 6))
+            screen.take(strange)
+            self.assertTrue(screen.strange, repr(strange))
 
 
 class Drawing(unittest.TestCase):

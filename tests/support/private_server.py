@@ -50,11 +50,18 @@ def run(*command, **env):
 class Work:
     """One client process. It is started, told to begin, asked for its number of launches, and ended."""
 
-    def __init__(self, server, name, kernel_us, seconds, *options, **env):
-        command = [os.path.join(BUILD, "tests/programs/pictures/work"), str(kernel_us), str(seconds), *map(str, options)]
+    def __init__(self, server, name, kernel_us, seconds, *options, user=None, **env):
+        """user: the uid that it runs as, which only root can choose; its program is then a copy that this user can read."""
+        program = os.path.join(BUILD, "tests/programs/pictures/work")
+        if user is not None:
+            copied = server.file("work")
+            program = copied if os.path.exists(copied) else shutil.copy(program, copied)
+        command = [program, str(kernel_us), str(seconds), *map(str, options)]
         self.server, self.launches = server, None
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env={**ENV, "GPUSHARE_SOCKET": server.client, "GPUSHARE_CLIENT_NAME": name, **env})
+                                        user=user, group=user, extra_groups=None if user is None else (),
+                                        env={**ENV, **({} if user is None else FOR_OTHER_USERS), "GPUSHARE_SOCKET": server.client,
+                                             "GPUSHARE_CLIENT_NAME": name, **env})
         self.pid = self.process.pid
         if self.process.stdout.readline() != "ready\n":
             raise AssertionError(f"{name} did not connect: {server.text()}")

@@ -15,13 +15,13 @@ def printable(text):
 
 
 class Drawing:
-    def __init__(self, width, height, font_size, description=None):
+    def __init__(self, width, height, font_size, description=None, background="white"):
         self.root = ElementTree.Element("svg", {"xmlns": SPACE, "width": str(width), "height": str(height),
                                                 "viewBox": f"0 0 {width} {height}", "font-family": "sans-serif",
                                                 "font-size": str(font_size)})
         if description:
             self.add("desc").text = printable(description)
-        self.add("rect", width="100%", height="100%", fill="white")
+        self.add("rect", width="100%", height="100%", fill=background)
 
     def add(self, kind, **attributes):
         """Numbers are rounded to a tenth, names of attributes written with _ for -."""

@@ -5,10 +5,12 @@
  * client, the environment says which server it uses and with which limits.
  *
  *   work KERNEL_US SECONDS [--busy MS --idle MS] [--after MS] [--in-flight N] [--streams N]
+ *        [--memory MIB]
  *
  * It prints "ready" once it is connected and its kernel is loaded, and waits for a line. Then it
  * works: with --after it begins later, with --busy and --idle it works and pauses in turns. Where
- * its work is interrupted it recovers the streams and works on. At the end it prints its number of
+ * its work is interrupted it recovers the streams and works on. With --memory it has that much
+ * device memory all the time. At the end it prints its number of
  * launches, and keeps its connection until its input ends.
  */
 #include <stdbool.h>
@@ -25,10 +27,11 @@ __asm__(".section .rodata\n.balign 16\nwork_ptx:\n.incbin "
 extern const char work_ptx[];
 
 /* Each block that sleeps costs the software GPU a little of the processor. */
-enum { STREAMS_MAX = 16, IN_FLIGHT_MAX = 64, GRID = 16 };
+enum { STREAMS_MAX = 16, IN_FLIGHT_MAX = 64, GRID = 16, MEMORY_MIB_MAX = 1 << 20 };
 
 struct options {
     uint64_t kernel_ns, total_ns, busy_ns, idle_ns, after_ns;
+    uint64_t memory; /* bytes */
     unsigned in_flight, streams;
 };
 
@@ -59,7 +62,7 @@ static void sleep_until(uint64_t when)
 static int usage(void)
 {
     fputs("usage: work KERNEL_US SECONDS [--busy MS --idle MS] [--after MS] [--in-flight N] "
-          "[--streams N]\n",
+          "[--streams N] [--memory MIB]\n",
           stderr);
     return 2;
 }
@@ -84,6 +87,8 @@ static int read_options(struct options *options, int argc, char **argv)
             options->in_flight = (unsigned)value;
         else if (!strcmp(argv[i], "--streams") && value >= 1 && value <= STREAMS_MAX)
             options->streams = (unsigned)value;
+        else if (!strcmp(argv[i], "--memory") && value >= 1 && value <= MEMORY_MIB_MAX)
+            options->memory = value << 20;
         else
             return -1;
     }
@@ -175,6 +180,9 @@ int main(int argc, char **argv)
         for (unsigned k = 0; k < options.in_flight; k++)
             CHECK(gpushare_event_create(gpu, 0, &lanes[i].events[k]));
     }
+    gpushare_address memory; /* is given back at the connection's end */
+    if (options.memory)
+        CHECK(gpushare_memory_alloc(gpu, options.memory, &memory));
     puts("ready");
     fflush(stdout);
     if (getchar() == EOF)
