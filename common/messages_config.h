@@ -164,6 +164,14 @@
       "%s: there is no such file: correct the path that --config or its default names") \
     X(config_checked, SUCCESS, \
       "%s: no mistake found; whether its GPUs are there was not checked") \
+    X(config_users_time, SUCCESS, \
+      "%s: the users that it names (%u) request %s %% of the time together, more than 100 %%: where " \
+      "all of them come to one GPU in mode strict or fair, clients of the last ones are refused; " \
+      "lower a request below users") \
+    X(config_users_threads, SUCCESS, \
+      "%s: the users that it names (%u) request %s %% of the threads together, more than 100 %%: " \
+      "where all of them come to one GPU, clients of the last ones are refused; lower a request " \
+      "below users") \
     X(config_absent, SUCCESS, \
       "%s: there is no such file, and the server starts without one") \
     X(reload_under_way, INVALID_VALUE, \

@@ -676,13 +676,12 @@ static int run_config_check(const struct options *options)
 {
     json_t *answer;
     int status = (int)check_run(options->file, &answer);
-    const char *text = json_string_value(json_object_get(answer, "text"));
     if (status != ADMIN_OK)
         return print_failure(options, answer, status);
     if (options->json)
         print_json(options, answer);
     else
-        puts(text ? text : MESSAGE_TEXT(process_no_memory));
+        check_print(answer);
     json_decref(answer);
     return status;
 }

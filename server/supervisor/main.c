@@ -19,6 +19,7 @@
 #include "server/supervisor/admin/saved.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
+#include "server/supervisor/config/sums.h"
 #include "server/supervisor/worker/discovery.h"
 #include "server/supervisor/loop/listener.h"
 #include "server/supervisor/loop/notify.h"
@@ -251,6 +252,10 @@ static int check_config(const struct settings *settings)
         log_error("%s", why.text);
         return 1;
     }
+    /* Whether a GPU's mode enforces time is known where there are GPUs. */
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (allowance_resource(i)->by_worker && config_sums_exceed(config, i, &why))
+            log_warning("%s", why.text);
     config_free(config);
     printf(MESSAGE_TEXT(config_checked), settings->config);
     putchar('\n');

@@ -14,6 +14,7 @@
 #include "server/supervisor/clients.h"
 #include "server/supervisor/reading.h"
 #include "server/supervisor/config/config.h"
+#include "server/supervisor/config/sums.h"
 #include "server/supervisor/device/device_schedule.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/life/attach.h"
@@ -468,6 +469,19 @@ static enum rank account_rank(const struct account_move *move)
     return account_moves_gives(move) ? RANK_LOWER : RANK_ACCOUNT;
 }
 
+/* Requests of time mean nothing to GPUs that don't enforce it. */
+static void warn_of_sums(const struct server *server)
+{
+    struct error what;
+    bool time = false;
+    for (uint32_t i = 0; i < server->device_count; i++)
+        time |= schedule_time_enforced(server->devices[i].schedule.mode);
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (allowance_resource(i)->by_worker && (i != RESOURCE_TIME || time) &&
+            config_sums_exceed(server->config, i, &what))
+            log_warning("%s", what.text);
+}
+
 static void log_new(const struct supervisor *supervisor)
 {
     const struct config *config = supervisor->server.config;
@@ -479,6 +493,7 @@ static void log_new(const struct supervisor *supervisor)
         if (!schedule_time_enforced(supervisor->server.devices[i].schedule.mode))
             log_notice(MESSAGE_TEXT(log_config_time), config->file, config->time_line, i,
                        proto_mode_name(supervisor->server.devices[i].schedule.mode));
+    warn_of_sums(&supervisor->server);
 }
 
 struct forgetting {

@@ -16,11 +16,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../support"))
 import json_check  # noqa: E402
 from configured_server import Case  # noqa: E402
-from private_server import BUILD, ENV, GPUSHARE, GPUSHARED, SECONDS, run  # noqa: E402
+from private_server import BUILD, ENV, GPUSHARE, GPUSHARED, SECONDS, Server, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 from server_case import CHANGES  # noqa: E402
 
 MIB = 1 << 20
+OTHER_UID = 4713
 UID, GIDS = os.getuid(), sorted({os.getgid(), *os.getgroups()})
 EXAMPLE = os.path.join(HERE, "../../docs/gpushared.yaml")
 
@@ -779,6 +780,30 @@ rules:
             self.assertEqual(checked.returncode, 1)
             self.assertIn(words, checked.stderr)
             self.assertEqual(checked.stdout, "")
+
+    def test_users_whose_requests_do_not_fit_together_are_told_before_one_is_refused(self):
+        path = os.path.join(self.folder, "sums.yaml")
+        for mode, resource, told in (("fair", "time", True), ("concurrent", "time", False), ("concurrent", "threads", True)):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"gpus:\n  - {{gpu: 0, mode: {mode}}}\nusers:\n"
+                           f"  - {{uid: {UID}, {resource}: {{request: 70%}}}}\n  - {{uid: {OTHER_UID}, {resource}: {{request: 50%}}}}\n")
+            words = f"{path}: the users that it names (2) request 120 % of the {resource} together, more than 100 %"
+            checked = run(GPUSHARED, "--check-config", "--config", path)
+            self.assertEqual(checked.returncode, 0, checked.stderr)
+            self.assertIn(words, checked.stderr, "which GPUs there are is not known")
+            self.assertIn("no mistake found", checked.stdout)
+            with Server("--config", path) as server:
+                self.assertEqual(words in server.text(), told, server.text())
+                if UID:
+                    continue  # only root has clients of two users
+                with server.work("first", 1000, 1):
+                    if told:
+                        with self.assertRaises(AssertionError):
+                            server.work("second", 1000, 1, user=OTHER_UID)
+                        self.assertRegex(server.text(), rf"uid {OTHER_UID}\) is disconnected: no_room: .*{resource}: the requests of others")
+                    else:
+                        with server.work("second", 1000, 1, user=OTHER_UID):
+                            pass
 
     def test_a_file_is_checked_without_a_server_or_a_gpu(self):
         example = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../docs/gpushared.yaml"))

@@ -68,12 +68,25 @@ class Check(Case):
         done = run(GPUSHARECTL, "--json", "config", "check", good)
         answer = json.loads(done.stdout)
         json_check.check("admin-config-check", answer)
-        self.assertEqual((done.returncode, answer["file"]), (0, good))
+        self.assertEqual((done.returncode, answer["file"], answer["warnings"]), (0, good, []))
         done = run(GPUSHARECTL, "--json", "config", "check", bad)
         answer = json.loads(done.stdout)
         json_check.check("admin-error", answer)
         self.assertEqual((done.returncode, answer["error"]), (1, "invalid_value"))
         self.assertRegex(answer["text"], rf"^{bad}:[12]: ")
+
+    def test_warnings(self):
+        much = self.write("much.yaml", "users:\n  - {uid: [1, 2], time: {request: 60%}, threads: {request: 60%}}\n")
+        done = run(GPUSHARECTL, "--json", "config", "check", much)
+        answer = json.loads(done.stdout)
+        json_check.check("admin-config-check", answer)
+        self.assertEqual((done.returncode, done.stderr, len(answer["warnings"])), (0, "", 2))
+        for warning, resource in zip(answer["warnings"], ("threads", "time")):
+            self.assertTrue(warning.startswith(f"{much}: the users that it names (2) request 120 % of the {resource} together"), warning)
+        self.assertTrue(answer["text"].startswith(f"{much}: no mistake found"), answer["text"])
+        done = run(GPUSHARECTL, "config", "check", much)
+        self.assertEqual((done.returncode, done.stdout), (0, answer["text"] + "\n"))
+        self.assertEqual(done.stderr.splitlines(), [f"gpusharectl: {warning}" for warning in answer["warnings"]])
 
     def test_usage(self):
         for words, said in (((), "check [FILE], or show"), (("chek",), "no part of config"), (("check", "a", "b"), "one argument too many"),

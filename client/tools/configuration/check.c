@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -79,22 +80,47 @@ static void read_all(int fd, char said[SAID_MAX])
     said[used] = '\0';
 }
 
-/* The last line, without the program's name: that is the sentence about the file. */
-static const char *sentence(char said[SAID_MAX])
+/* A line without the program's name. */
+static const char *bare(const char *line)
 {
     static const char name[] = "gpushared: ";
+    return strncmp(line, name, strlen(name)) == 0 ? line + strlen(name) : line;
+}
+
+/* The last line: that is the sentence about the file. */
+static const char *sentence(char said[SAID_MAX])
+{
     size_t length = strlen(said);
     while (length && said[length - 1] == '\n')
         said[--length] = '\0';
     const char *line = strrchr(said, '\n');
-    line = line ? line + 1 : said;
-    return strncmp(line, name, strlen(name)) == 0 ? line + strlen(name) : line;
+    return bare(line ? line + 1 : said);
 }
 
-static json_t *answer_well(const char *file, const char *text)
+/* NULL without memory. Lines before the sentence are warnings. */
+static json_t *answer_well(const char *file, char *said)
 {
-    return json_pack("{s:i, s:b, s:s, s:s?, s:s}", "schema_version", ADMIN_CLIENT_SCHEMA_VERSION,
-                     "ok", 1, "request", "config-check", "file", file, "text", text);
+    json_t *warnings = json_array();
+    bool whole = warnings != NULL;
+    char *line = said;
+    for (char *end; whole && (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        whole = json_array_append_new(warnings, json_string(bare(line))) == 0;
+    }
+    if (whole)
+        return json_pack("{s:i, s:b, s:s, s:s?, s:s, s:o}", "schema_version",
+                         ADMIN_CLIENT_SCHEMA_VERSION, "ok", 1, "request", "config-check", "file",
+                         file, "text", bare(line), "warnings", warnings);
+    json_decref(warnings);
+    return NULL;
+}
+
+void check_print(const json_t *answer)
+{
+    const json_t *warnings = json_object_get(answer, "warnings"), *one;
+    for (size_t i = 0; (one = json_array_get(warnings, i)); i++)
+        fprintf(stderr, "gpusharectl: %s\n", json_string_value(one));
+    puts(json_string_value(json_object_get(answer, "text")));
 }
 
 enum admin_outcome check_run(const char *file, json_t **answer)
@@ -115,7 +141,7 @@ enum admin_outcome check_run(const char *file, json_t **answer)
         ;
     const char *text = sentence(said);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        *answer = answer_well(file, text);
+        *answer = answer_well(file, said);
         return *answer ? ADMIN_OK : ADMIN_FAILED;
     }
     *answer = WIFEXITED(status) && *text

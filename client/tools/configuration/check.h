@@ -20,4 +20,7 @@
  */
 enum admin_outcome check_run(const char *file, json_t **answer);
 
+/* Prints an answer of ADMIN_OK: the sentence on standard output, warnings on standard error. */
+void check_print(const json_t *answer);
+
 #endif
