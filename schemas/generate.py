@@ -33,7 +33,7 @@ ATTRIBUTES = {
     "enum": ({"name"}, set()),
     "value": ({"name", "number"}, set()),
     "layout": ({"name", "size"}, set()),
-    "command": ({"name", "number", "since"}, set()),
+    "command": ({"name", "number", "since"}, {"reserved"}),
     "message": ({"name", "number", "since", "from", "to"}, {"reply", "fds", "tail", "errors", "states"}),
     "field": ({"name", "type"}, {"count", "min", "max", "unit", "reserved", "enum", "unset", "whole"}),
 }
@@ -111,7 +111,7 @@ def parse(text):
         paragraphs = (" ".join(part.split()) for part in re.split(r"\n[ \t]*\n", node.text))
         # Only the protocol's own description is a page; the others become comments and cells of tables.
         node.text = ("\n\n" if node.kind == "protocol" else " ").join(part for part in paragraphs if part)
-        if node.kind != "protocol" and not node.text and not node.get("reserved"):
+        if node.kind != "protocol" and not node.text and not (node.kind == "field" and node.get("reserved")):
             raise SchemaError(node.line, f"<{node.kind}> has no description")
         # Descriptions become comments, those of errors string literals too.
         if re.search(r"\*/|/\*", node.text) or (node.kind == "error" and re.search(r'["\\]', node.text)):
@@ -238,7 +238,9 @@ def check(root):
             layouts[node["name"]] = node
         if node.kind == "layout" and node.number("size", 1, 1 << 20) != node.bytes:
             raise SchemaError(node.line, f"{node['name']} says size {node['size']}, its fields take {node.bytes}")
-        if node.kind == "command" and node.bytes != 64:
+        if node.kind == "command" and node.get("reserved") and node.of("field"):
+            raise SchemaError(node.line, f"command {node['name']} is reserved, and has fields")
+        if node.kind == "command" and not node.get("reserved") and node.bytes != 64:
             raise SchemaError(node.line, f"command {node['name']} takes {node.bytes} bytes, a descriptor has 64")
         if node.kind == "message":
             for side in ("from", "to"):
@@ -352,7 +354,7 @@ def header(root):
             members = ", \\\n    ".join(unset)
             out += ["/* Initialises it with everything unset that can be. */",
                     f"#define PROTO_{node['name'].upper()}_UNSET {{ \\\n    {members}}}", ""]
-    for node in root.of("command"):
+    for node in carried(root):
         out += c_struct(node, "proto_command_")
     out.append("""enum proto_peer { PROTO_PEER_CLIENT = 1, PROTO_PEER_SUPERVISOR = 2, PROTO_PEER_WORKER = 4, PROTO_PEER_ANY = 7 };
 
@@ -424,6 +426,11 @@ def field_checks(field, struct, label, depth, whole):
     return inner
 
 
+def carried(root):
+    """The commands that a server carries out: the others have a number alone."""
+    return [node for node in root.of("command") if not node.get("reserved")]
+
+
 def checker(node, prefix, function):
     out = [f"static const char *{function}(const void *body)", "{",
            f"    const struct {prefix}{node['name']} *m = body;", "    (void)m;"]
@@ -445,7 +452,7 @@ def source(root):
         out += ["    default:", "        return NULL;", "    }", "}", ""]
     for node in root.of("message"):
         out += checker(node, "proto_", f"check_{node['name']}")
-    for node in root.of("command"):
+    for node in carried(root):
         out += checker(node, "proto_command_", f"check_command_{node['name']}")
     out += ["static const struct proto_message messages[] = {"]
     for node in sorted(root.of("message"), key=lambda n: int(n["number"])):
@@ -458,7 +465,8 @@ def source(root):
             "const char *proto_command_check(const void *descriptor)", "{",
             "    switch (*(const uint16_t *)descriptor) {"]
     for node in root.of("command"):
-        out += [f"    case {node['number']}:", f"        return check_command_{node['name']}(descriptor);"]
+        call = f"\"{node['name']} is reserved\"" if node.get("reserved") else f"check_command_{node['name']}(descriptor)"
+        out += [f"    case {node['number']}:", f"        return {call};"]
     out += ["    default:", "        return \"unknown command\";", "    }", "}", "",
             "const char *proto_command_name(uint16_t number)", "{", "    switch (number) {"]
     for node in root.of("command"):
@@ -507,7 +515,7 @@ def reference(root):
         out += field_rows(node) if node.of("field") else [""]
     out += ["## Ring commands", "", "A descriptor has 64 bytes; see the layout `ring_header` for the ring itself.", ""]
     for node in root.of("command"):
-        out += [f"### {node['name']} ({node['number']})", "", node.text] + field_rows(node)
+        out += [f"### {node['name']} ({node['number']})", "", node.text] + ([""] if node.get("reserved") else field_rows(node))
     out += ["## Shared layouts", ""]
     for node in root.of("layout"):
         out += [f"### {node['name']}, {node['size']} bytes", "", node.text] + field_rows(node)

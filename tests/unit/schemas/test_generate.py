@@ -37,7 +37,7 @@ GOOD = """<?xml version="1.0"?>
   <message name="ask" number="1" since="1.1" from="client" to="supervisor" reply="said" errors="bad">
     A question.
     <field name="size" type="u64" min="1" max="100">how much</field>
-  </message>
+  </message><command name="later" number="9" since="1.2" reserved="1">Not yet.</command>
   <message name="said" number="2" since="1.2" from="any" to="any" tail="10" fds="1">
     An answer.
     <field name="text" type="char" count="8">words</field>
@@ -148,6 +148,9 @@ MALFORMED = [
     ('    <field name="b" type="u32" reserved="1"/>\n', '', 9, 'd at offset 4 is not aligned to 8'),
     ('<field name="d" type="u64">third</field>', '<field name="d" type="u32">third</field>', 6, 'says size 16'),
     ('count="15"', 'count="14"', 12, 'takes 60 bytes'),
+    ('name="later" number="9" since="1.2" reserved="1">', 'name="later" number="9" since="1.2">', 21, 'takes 0 bytes'),
+    ('reserved="1">Not yet.', 'reserved="1">Not yet.<field name="opcode" type="u16">9</field>', 21, 'is reserved, and has fields'),
+    ('reserved="1">Not yet.', 'reserved="1">', 21, 'has no description'),
     ('count="15"', 'count="0"', 16, 'outside'),
     ('count="15"', 'count="65537"', 16, 'outside'),
     ('<command name="go" number="1" since="1.0">', '<command name="go" number="1" since="1">', 12, 'not MAJOR.MINOR'),
@@ -272,7 +275,7 @@ class Compiled(unittest.TestCase):
             for value in node.findall("value"):
                 lines.append(f"    check({value.get('number')}, PROTO_{node.get('name').upper()}_{value.get('name').upper()}, "
                              f"\"{node.get('name')}.{value.get('name')}\");")
-            if node.tag not in ("layout", "command", "message"):
+            if node.tag not in ("layout", "command", "message") or (node.tag == "command" and node.get("reserved")):
                 continue
             name = ("proto_command_" if node.tag == "command" else "proto_") + node.get("name")
             layout = "<"
@@ -356,6 +359,9 @@ int main(void)
     descriptor[0] = 2;
     if (strcmp(proto_command_check(descriptor), "unknown command"))
         failed = 6;
+    descriptor[0] = PROTO_COMMAND_LATER;
+    if (PROTO_COMMAND_LATER != 9 || strcmp(proto_command_check(descriptor), "later is reserved"))
+        failed = 7;
     return failed;
 }
 """

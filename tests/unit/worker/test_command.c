@@ -60,6 +60,13 @@ static void unknown_command(void **state)
     expect(&nop, PROTO_ERROR_PROTOCOL_VIOLATION, "unknown command");
 }
 
+static void reserved_command(void **state)
+{
+    (void)state;
+    struct proto_command_nop nop = {.opcode = PROTO_COMMAND_LIBRARY_CALL};
+    expect(&nop, PROTO_ERROR_PROTOCOL_VIOLATION, "library_call is reserved");
+}
+
 static void reserved_field(void **state)
 {
     (void)state;
@@ -401,6 +408,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(unknown_command),
+        T(reserved_command),
         T(reserved_field),
         T(unknown_function),
         T(function_zero),
