@@ -320,3 +320,12 @@ simulate: $(SIMULATE) ## a day of 1,000 clients on 64 GPUs in each mode: shares,
 	@mkdir -p $(BUILD)/simulate
 	$(SIMULATE) $(BUILD)/simulate
 	$(PYTHON) tests/programs/simulate/chart.py $(BUILD)/simulate
+
+# ---- wheels
+# What a worker reads of the machine code in CUDA's libraries; tests/programs/wheels/kernels.py compares it.
+
+IMAGES := $(BUILD)/tests/programs/wheels/images
+$(IMAGES): $(call obj,tests/programs/wheels/images.c server/worker/image/cubin.c server/worker/image/cubin_file.c) $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lzstd -llz4
+CHECK_DEPS += $(IMAGES)

@@ -6,11 +6,20 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "server/worker/image/cubin_file.h"
 
-/* A record of .nv.info is a format, an attribute, and a 16-bit value or size. */
-enum { FORMAT_SIZED = 4, ATTRIBUTE_PARAMETER = 0x17, ATTRIBUTE_PARAMETER_BYTES = 0x19 };
+/* A record of .nv.info is a format, an attribute, and a 16-bit value or size. cuobjdump lists the
+ * first two attributes as KPARAM_INFO and CBANK_PARAM_SIZE. The third is inferred: kernels of
+ * cuBLASLt 13.0, cuDNN 9 and PyTorch 2.15 have it instead of the first where their parameters are
+ * longer than 4 KiB. tests/programs/wheels/kernels.py read it in 2,600 kernels. */
+enum { FORMAT_HALF = 3, FORMAT_SIZED = 4 };
+enum { ATTRIBUTE_PARAMETER = 0x17, ATTRIBUTE_PARAMETERS = 0x19, ATTRIBUTE_LARGE_PARAMETER = 0x45 };
 enum { PARAMETER_RECORD = 12 };
+
+/* No parameter is read as missing: the records have to fill all that the kernel takes. The end of
+ * the last one may be rounded up to the widest type's alignment. */
+enum { WIDEST = 16 };
 
 #define SYMBOL_TABLES_MAX 4
 
@@ -107,6 +116,13 @@ bool cubin_names(const uint8_t *cubin, size_t size, const char *prefix)
     return false;
 }
 
+struct cubin_parameters {
+    uint32_t *pairs, count;
+    uint32_t seen; /* records */
+    uint64_t end;  /* of the last one */
+    uint64_t all;  /* bytes that the kernel says it takes */
+};
+
 static uint32_t read_word(const uint8_t *bytes)
 {
     uint32_t value;
@@ -114,30 +130,34 @@ static uint32_t read_word(const uint8_t *bytes)
     return value;
 }
 
-/* A record has the parameter's ordinal and offset, and its size in the upper bits of the last
- * word. */
-static int read_parameter(const uint8_t *record, uint32_t *pairs, uint32_t *count, uint64_t *end)
+/* A record has the parameter's ordinal and offset, and then its size beside something else, which
+ * has the lower 18 bits in the older form and the upper 8 in the newer one. */
+static int read_parameter(uint32_t attribute, const uint8_t *record, struct cubin_parameters *into)
 {
     uint32_t ordinal = read_word(record + 4) & 0xffff, offset = read_word(record + 4) >> 16;
-    uint32_t size = read_word(record + 8) >> 18;
+    uint32_t word = read_word(record + 8);
+    uint32_t size = attribute == ATTRIBUTE_PARAMETER ? word >> 18 : word & 0xffffff;
     if (ordinal >= PROTO_PARAMETER_COUNT_MAX)
         return -EINVAL;
-    pairs[2 * ordinal] = offset;
-    pairs[2 * ordinal + 1] = size;
-    if (ordinal >= *count)
-        *count = ordinal + 1;
-    if ((uint64_t)offset + size > *end)
-        *end = (uint64_t)offset + size;
+    into->pairs[2 * ordinal] = offset;
+    into->pairs[2 * ordinal + 1] = size;
+    into->count = max(into->count, ordinal + 1);
+    into->end = max(into->end, (uint64_t)offset + size);
+    into->seen++;
     return 0;
+}
+
+/* Each ordinal has one record, and together they are as long as the kernel's parameters. */
+static bool is_complete(const struct cubin_parameters *read)
+{
+    return read->seen == read->count && read->end <= read->all && read->all - read->end < WIDEST;
 }
 
 int cubin_layout(const uint8_t *cubin, size_t size, const char *kernel, uint32_t *pairs,
                  uint32_t *count, uint64_t *end)
 {
     struct cubin_span info = {NULL, 0}, code;
-    uint32_t seen = 0;
-    *count = 0;
-    *end = 0;
+    struct cubin_parameters read = {.pairs = pairs};
     memset(pairs, 0, 2 * PROTO_PARAMETER_COUNT_MAX * sizeof *pairs);
     int error = find_section((struct cubin_span){cubin, size}, ".text.", kernel, &code);
     if (error == 0)
@@ -148,18 +168,21 @@ int cubin_layout(const uint8_t *cubin, size_t size, const char *kernel, uint32_t
         uint32_t head = read_word(info.bytes + at);
         uint32_t format = head & 0xff, attribute = head >> 8 & 0xff, bytes = head >> 16;
         at += 4;
+        if (format == FORMAT_HALF && attribute == ATTRIBUTE_PARAMETERS)
+            read.all = bytes;
         if (format != FORMAT_SIZED)
             continue;
         if (bytes > info.size - at)
             return -EINVAL;
-        if (attribute == ATTRIBUTE_PARAMETER && bytes == PARAMETER_RECORD) {
-            error = read_parameter(info.bytes + at, pairs, count, end);
+        if ((attribute == ATTRIBUTE_PARAMETER || attribute == ATTRIBUTE_LARGE_PARAMETER) &&
+            bytes == PARAMETER_RECORD) {
+            error = read_parameter(attribute, info.bytes + at, &read);
             if (error < 0)
                 return error;
-            seen++;
         }
         at += bytes;
     }
-    /* If there are fewer or more records than ordinals, one is missing or comes twice. */
-    return seen == *count ? 0 : -EINVAL;
+    *count = read.count;
+    *end = read.end;
+    return is_complete(&read) ? 0 : -EINVAL;
 }

@@ -291,6 +291,43 @@ static void missing_and_double_parameters_are_damage(void **state)
         -EINVAL);
 }
 
+/* Above 4 KiB parameters have an attribute of their own, in which a pointer has a byte more. */
+static void layout_with_a_large_parameter(void **state)
+{
+    (void)state;
+    struct cubin cubin = make_cubin();
+    const uint32_t all = 3 | 0x19 << 8 | 8020u << 16, large = 4 | 0x45 << 8 | 12 << 16;
+    const uint32_t record[] = {large, 0, 2 | 16 << 16, 8004 | 5u << 24};
+    memcpy(cubin.info, &all, sizeof all);
+    memcpy(cubin.info + 4, record, sizeof record);
+    assert_int_equal(
+        cubin_layout((const uint8_t *)&cubin, sizeof cubin, "kernel", pairs, &count, &end), 0);
+    const uint32_t expected[6] = {0, 4, 4, 12, 16, 8004};
+    assert_int_equal(count, 3);
+    assert_memory_equal(pairs, expected, sizeof expected);
+    assert_int_equal(end, 8020);
+}
+
+/* A record that says a parameter in a way which nobody knows yet. */
+static void a_parameter_that_is_not_read_is_not_left_out(void **state)
+{
+    (void)state;
+    struct cubin cubin = make_cubin();
+    const uint32_t unknown = 4 | 0x99 << 8 | 12 << 16;
+    memcpy(cubin.info + 4, &unknown, sizeof unknown);
+    /* Two are left, and their 16 bytes are not all that the kernel takes. */
+    const uint32_t all = 3 | 0x19 << 8 | 32 << 16;
+    memcpy(cubin.info, &all, sizeof all);
+    assert_int_equal(
+        cubin_layout((const uint8_t *)&cubin, sizeof cubin, "kernel", pairs, &count, &end),
+        -EINVAL);
+    const uint32_t less = 3 | 0x19 << 8 | 12 << 16;
+    memcpy(cubin.info, &less, sizeof less);
+    assert_int_equal(
+        cubin_layout((const uint8_t *)&cubin, sizeof cubin, "kernel", pairs, &count, &end),
+        -EINVAL);
+}
+
 /* Every truncation, and every byte set to extremes, in memory that ends where the image does. */
 static void damaged_cubins_are_read_within_bounds(void **state)
 {
@@ -397,6 +434,8 @@ int main(void)
         cmocka_unit_test(variables_are_counted_where_the_first_section_has_the_numbers),
         cmocka_unit_test(layout_of_a_cubin),
         cmocka_unit_test(missing_and_double_parameters_are_damage),
+        cmocka_unit_test(layout_with_a_large_parameter),
+        cmocka_unit_test(a_parameter_that_is_not_read_is_not_left_out),
         cmocka_unit_test(damaged_cubins_are_read_within_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
