@@ -77,7 +77,7 @@ $(A)/libworker.a:     $(call obj,$(WORKER_SRC))
 $(A)/libscheduler.a:  $(call obj,$(SCHEDULER_SRC))
 $(A)/libsoftgpu.a:    $(call obj,$(SOFTGPU_SRC) $(FRONT_SRC)) $(BUILD)/obj/generated/softgpu_absent.o
 $(A)/libclient.a:     $(call obj,$(CLIENT_SRC))
-$(A)/libtools.a:      $(call obj,$(TOOLS_SRC)) $(BUILD)/obj/generated/cuda_functions.o
+$(A)/libtools.a:      $(call obj,$(TOOLS_SRC)) $(BUILD)/obj/generated/cuda_functions.o $(BUILD)/obj/generated/exporter_page.o
 $(A)/libsupport.a:    $(call obj,$(SUPPORT_SRC))
 # Appended, not replaced: files of different folders may have one name.
 $(A)/lib%.a:

@@ -92,6 +92,12 @@ $(BUILD)/generated/cuda_functions.c: $(EXPORTS_SCRIPTS) $(DRIVER_TABLES) $(CUDAR
 	@mkdir -p $(@D)
 	$(PYTHON) $< $@
 
+# The exporter's page, in one file.
+PAGE_PARTS := $(addprefix client/tools/exporter/,page.html page.css page.js)
+$(BUILD)/generated/exporter_page.c: client/tools/exporter/generate_page.py $(PAGE_PARTS)
+	@mkdir -p $(@D)
+	$(PYTHON) $< $@
+
 # ---- the loader
 # Linked with nothing but the C library, because the dynamic linker loads it into each program.
 $(BUILD)/lib/gpushare/libgpushare-audit.so: $(call obj,client/cuda/loader/audit.c)

@@ -3,10 +3,12 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """gpushare-exporter and `gpusharectl metrics` against a server: what is exported, who may ask, and what happens when the
 server is away."""
+import base64
 import contextlib
-import http.client
+import hashlib
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -21,58 +23,14 @@ sys.dont_write_bytecode = True
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 import json_check  # noqa: E402
+from exporter import EXPORTER, Exporter  # noqa: E402
 from exposition import Exposition  # noqa: E402
 from private_server import BUILD, ENV, FOR_OTHER_USERS, SECONDS, Server, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 
-EXPORTER = os.path.join(BUILD, "bin/gpushare-exporter")
 STRAY = os.path.join(BUILD, "examples/stray")
 STRANGER = 4712
 UID = str(os.getuid())
-
-
-class Exporter:
-    """A running exporter. get() asks it over HTTP."""
-
-    def __init__(self, socket_path, *options):
-        self.process = subprocess.Popen([EXPORTER, "--listen", "127.0.0.1:0", "--socket", socket_path, *options],
-                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENV)
-        self.lines = []
-        found = None
-        while not found:
-            self.lines.append(self.process.stderr.readline())
-            assert self.lines[-1], "it has ended: " + "".join(self.lines)
-            found = re.search(r"http://127\.0\.0\.1:(\d+)/metrics", self.lines[-1])
-        self.port = int(found.group(1))
-
-    def ask(self, method="GET", path="/metrics", body=None, **headers):
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)) as connection:
-            connection.request(method, path, body=body, headers=headers)
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read().decode()
-
-    def get(self):
-        status, _, text = self.ask()
-        assert status == 200, text
-        return Exposition(text)
-
-    def await_up(self, up):
-        """Answers are kept for a second, so the wait is for the next question."""
-        end = time.monotonic() + SECONDS
-        while (now := self.get()).one("gpushare_up") != up:
-            assert time.monotonic() < end, f"gpushare_up is not {up}"
-            time.sleep(0.05)
-        return now
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        rest = self.process.stderr.read()
-        self.process.stderr.close()
-        status = self.process.wait(SECONDS)
-        assert status == 0, f"exit status {status}: {rest}"
 
 
 class Case(unittest.TestCase):
@@ -244,15 +202,76 @@ class Web(Case):
     def test_what_is_not_there_is_refused(self):
         server = self.served()
         with Exporter(server.admin) as exporter:
-            self.assertEqual(exporter.ask(path="/")[0], 200)
-            self.assertEqual(exporter.ask(path="/metrics/../etc/passwd")[0], 404)
-            self.assertEqual(exporter.ask(method="POST", body="x" * 100000)[0], 405)
-            self.assertEqual(exporter.ask(method="DELETE")[0], 405)
-            status, _, text = exporter.ask(method="HEAD")
-            self.assertEqual((status, text), (200, ""))
+            for path in ("/metrics/../etc/passwd", "/status.json/", "/page.js", "/favicon.ico", "//"):
+                self.assertEqual(exporter.ask(path=path)[0], 404, path)
+            for path in ("/", "/metrics", "/status.json"):
+                self.assertEqual(exporter.ask(path=path)[0], 200, path)
+                for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+                    status, headers, _ = exporter.ask(method=method, path=path, body="x" * 100000)
+                    self.assertEqual((status, headers["Allow"]), (405, "GET, HEAD"), (method, path))
+                status, headers, text = exporter.ask(method="HEAD", path=path)
+                self.assertEqual((status, text), (200, ""))
+                self.assertGreater(int(headers["Content-Length"]), 1000)
             with socket.create_connection(("127.0.0.1", exporter.port)) as noise:
                 noise.sendall(b"\0\xff" * 5000 + b"\r\n\r\n")
             self.assertEqual(exporter.get().one("gpushare_up"), 1)
+
+    def test_the_page_is_whole_and_allows_itself_alone(self):
+        server = self.served()
+        with Exporter(server.admin) as exporter:
+            status, headers, text = exporter.ask(path="/")
+        self.assertEqual((status, headers["Content-Type"], headers["X-Content-Type-Options"], headers["Referrer-Policy"], headers["Cache-Control"]),
+                         (200, "text/html; charset=utf-8", "nosniff", "no-referrer", "no-store"))
+        self.assertIsNone(headers["Access-Control-Allow-Origin"])
+        policy = dict(part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";"))
+        hashes = {tag: "'sha256-" + base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() + "'"
+                  for tag, body in re.findall(r"<(style|script)>(.*?)</\1>", text, re.S)}
+        self.assertEqual(policy, {"default-src": "'none'", "script-src": hashes["script"], "style-src": hashes["style"], "connect-src": "'self'",
+                                  "img-src": "data:", "base-uri": "'none'", "form-action": "'none'", "frame-ancestors": "'none'"})
+        self.assertEqual(re.findall(r"https?:|\bsrc=|@import|url\(|\bon\w+=|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b", text), [])
+
+    def test_what_the_page_shows_is_what_the_server_said(self):
+        server = self.served()
+        hostile = '"}],</script><b>'
+        first = self.attached(server, name=hostile)["client"]
+        with Exporter(server.admin) as exporter:
+            status, headers, text = exporter.ask(path="/status.json")
+        self.assertEqual((status, headers["Content-Type"], headers["X-Content-Type-Options"], headers["Cache-Control"],
+                          headers["Cross-Origin-Resource-Policy"]), (200, "application/json", "nosniff", "no-store", "same-origin"))
+        self.assertIsNone(headers["Access-Control-Allow-Origin"])
+        answer = json.loads(text)
+        json_check.check("gpushare-exporter-status", answer)
+        json_check.check("admin-status", answer["status"])
+        json_check.check("admin-clients", answer["clients"])
+        row, = answer["clients"]["clients"]
+        self.assertEqual((row["client"], row["name"], str(row["uid"])), (first, hostile, UID))
+        self.assertEqual(answer["users"], {UID: pwd.getpwuid(os.getuid()).pw_name})
+        self.assertEqual(answer["status"]["pid"], server.process.pid)
+
+    def test_who_shows_the_page_asks_the_server_about_once_a_second(self):
+        server = self.served()
+        with Exporter(server.admin) as exporter:
+            begun = time.monotonic()
+            seen = {json.loads(exporter.ask(path="/status.json")[2])["status"]["uptime_seconds"] for _ in range(40)}
+            self.assertLessEqual(len(seen), 1 + (time.monotonic() - begun) / 0.9 + 1)
+            end = time.monotonic() + SECONDS
+            while json.loads(exporter.ask(path="/status.json")[2])["status"]["uptime_seconds"] in seen:
+                self.assertLess(time.monotonic(), end, "its answer never gets newer")
+                time.sleep(0.05)
+
+    def test_without_the_server_the_page_gets_an_error_and_no_old_numbers(self):
+        server = Server()
+        with Exporter(server.admin) as exporter:
+            self.assertEqual(exporter.ask(path="/status.json")[0], 200)
+            server.stop_well()
+            end = time.monotonic() + SECONDS
+            while (answer := exporter.ask(path="/status.json"))[0] == 200:
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.05)
+            self.assertEqual(answer[0], 503)
+            json_check.check("admin-error", json.loads(answer[2]))
+            self.assertIn(server.admin, json.loads(answer[2])["text"])
+            self.assertEqual(exporter.ask(path="/")[0], 200)
 
     def test_many_questions_in_a_second_are_one_for_the_server(self):
         server = self.served()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* gpushare-exporter: the server's metrics for a monitoring system. */
+/* gpushare-exporter: the server's metrics for a monitoring system, and a page for people. */
 #include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -34,8 +34,9 @@ static const char help[] =
     "\n"
     "options:\n"
     "  --listen ADDRESS:PORT\n"
-    "                   serve /metrics over HTTP, without encryption or passwords, to all who can\n"
-    "                   connect there: 127.0.0.1:9408, [::1]:9408; port 0 is one that is free\n"
+    "                   serve /metrics, and a page for people at /, over HTTP, without encryption\n"
+    "                   or passwords, to all who can connect there: 127.0.0.1:9408, [::1]:9408;\n"
+    "                   port 0 is one that is free\n"
     "  --textfile PATH  write the file again and again, for node_exporter; it is removed at the\n"
     "                   end\n"
     "  --interval TIME  how often (1s to 1h; default: 15s)\n"

@@ -11,6 +11,7 @@
 
 #include <microhttpd.h>
 
+#include "client/tools/exporter/page.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/printable.h"
@@ -73,6 +74,46 @@ static enum MHD_Result send_metrics(struct web *web, struct MHD_Connection *conn
     return result;
 }
 
+/* A browser is told to load nothing for the page and to guess nothing about it. */
+static void add_guards(struct MHD_Response *response, const char *type)
+{
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+}
+
+static enum MHD_Result send_page(struct MHD_Connection *connection)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        strlen(page_html), (void *)page_html, MHD_RESPMEM_PERSISTENT);
+    if (!response)
+        return MHD_NO;
+    add_guards(response, "text/html; charset=utf-8");
+    MHD_add_response_header(response, "Content-Security-Policy", page_policy);
+    enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_OK, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* The document is copied, since the next question replaces it while this one is still sent. */
+static enum MHD_Result send_status(struct web *web, struct MHD_Connection *connection)
+{
+    const char *text = view_ask(&web->view);
+    if (!text)
+        return send_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory is left\n");
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
+    if (!response)
+        return MHD_NO;
+    add_guards(response, "application/json");
+    enum MHD_Result result = MHD_queue_response(
+        connection, web->view.answered ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
 /* Called once with the headers, which is when an answer that reads no body is given. */
 static enum MHD_Result serve(void *context, struct MHD_Connection *connection, const char *url,
                              const char *method, const char *version, const char *body,
@@ -83,12 +124,15 @@ static enum MHD_Result serve(void *context, struct MHD_Connection *connection, c
     (void)body_bytes;
     (void)own;
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-        return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "metrics can be read only\n");
+        return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "this can be read only\n");
     if (strcmp(url, "/metrics") == 0)
         return send_metrics(context, connection);
     if (strcmp(url, "/") == 0)
-        return send_text(connection, MHD_HTTP_OK, "gpushare-exporter: see /metrics\n");
-    return send_text(connection, MHD_HTTP_NOT_FOUND, "there is /metrics, and nothing else\n");
+        return send_page(connection);
+    if (strcmp(url, "/status.json") == 0)
+        return send_status(context, connection);
+    return send_text(connection, MHD_HTTP_NOT_FOUND,
+                     "there are /, /metrics and /status.json, and nothing else\n");
 }
 
 /* ---- life ---- */
@@ -155,16 +199,20 @@ uint32_t web_open(struct web *web, const char *address, struct scrape *scrape, s
     int result = getaddrinfo(host, port, &hints, &found);
     if (result)
         return error_set(why, MESSAGE(exporter_address_unknown), address, gai_strerror(result));
+    view_open(&web->view, scrape->socket);
     web->daemon = start(web, found);
     freeaddrinfo(found);
-    if (!web->daemon)
-        return error_set(why, MESSAGE(exporter_listen), address);
-    say_ready(web, address);
-    return 0;
+    if (web->daemon) {
+        say_ready(web, address);
+        return 0;
+    }
+    view_close(&web->view);
+    return error_set(why, MESSAGE(exporter_listen), address);
 }
 
 void web_close(struct web *web)
 {
     MHD_stop_daemon(web->daemon);
     web->daemon = NULL;
+    view_close(&web->view);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * web: serves metrics over HTTP, by libmicrohttpd. One thread of the library's serves all
- * connections, one question at a time.
+ * web: serves metrics, the page for people and what it shows over HTTP, by libmicrohttpd. One
+ * thread of the library's serves all connections, one question at a time.
  */
 #ifndef GPUSHARE_CLIENT_TOOLS_EXPORTER_WEB_H
 #define GPUSHARE_CLIENT_TOOLS_EXPORTER_WEB_H
@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "client/tools/exporter/scrape.h"
+#include "client/tools/exporter/view.h"
 #include "common/error.h"
 
 struct MHD_Daemon;
@@ -17,6 +18,7 @@ struct MHD_Daemon;
 struct web {
     struct MHD_Daemon *daemon;
     struct scrape *scrape; /* the thread's from web_open until web_close */
+    struct view view;      /* likewise */
 };
 
 /* Listens on "ADDRESS:PORT" or "[ADDRESS]:PORT"; port 0: one that is free. The log says where. The
