@@ -181,6 +181,10 @@ sharing-pictures: all $(PICTURE_PROGRAMS) ## draw the pictures of docs/sharing.m
 top-picture: all $(PICTURE_PROGRAMS) ## draw docs/pictures/top.svg from a screen of gpusharectl top (root: with three users)
 	BUILD=$(abspath $(BUILD)) $(PYTHON) tests/programs/pictures/top.py docs/pictures/top.svg
 
+.PHONY: page-picture
+page-picture: all $(PICTURE_PROGRAMS) ## draw docs/monitoring/page.png, the exporter's page (needs Chromium)
+	BUILD=$(abspath $(BUILD)) $(PYTHON) tests/programs/pictures/page.py docs/monitoring/page.png
+
 # ---- shortage
 # A library that fails one call of a server or a worker; tests/integration/test_shortage.c.
 

@@ -20,7 +20,8 @@ from exporter import Exporter  # noqa: E402
 from private_server import SECONDS, Server  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 
-PHONE, DESKTOP = (360, 740), (1440, 900)
+# The narrowest window with a table is between the two.
+PHONE, NARROW, DESKTOP = (360, 740), (1041, 800), (1440, 900)
 MIB = 1 << 20
 HOSTILE = ['<img src=x onerror="document.title=\'bad\'">', "</script><script>document.title='bad'</script>", "\u202egnp.exe\u202c", "a" * 31]
 LIVE = "document.body?.className === 'live'"
@@ -97,6 +98,8 @@ class Page(unittest.TestCase):
 
     def check_width(self, page):
         self.assertEqual(page.run(WIDE % page.width), [page.width, page.width])
+        # The table hides what sticks out of it.
+        self.assertEqual(page.run("[clients, ...document.querySelectorAll('#clients .row:not(.head)')].filter((node) => node.scrollWidth > node.clientWidth).length"), 0)
 
     def check_page(self, page):
         """What holds of each page at each width: nothing sticks out, nothing was loaded from elsewhere, nothing complained."""
@@ -124,7 +127,7 @@ class Page(unittest.TestCase):
     def test_one_client_and_its_numbers(self):
         client = self.attached("trainer", threads_limit=5000, memory_limit=256 * MIB)
         client.ask("memory_alloc", count=96 * MIB)
-        for size in (PHONE, DESKTOP):
+        for size in (PHONE, NARROW, DESKTOP):
             page = self.page(size)
             page.until("document.getElementById('rows').children.length === 1")
             rows = page.run(ROWS)
