@@ -30,6 +30,9 @@
       "loaded") \
     X(session_closed, CONNECTION_LOST, \
       "the server closed the connection; see whether gpushared is running, and its log") \
+    X(session_given_up, CONNECTION_LOST, \
+      "the program ended the context while a stream of it waited for a value in memory; write the " \
+      "value first") \
     X(server_protocol_old, PROTOCOL_VERSION, \
       "the server speaks version 1 of the protocol and this library (%s) %u.%u; install the " \
       "same release of both") \
@@ -187,6 +190,9 @@
       "the connection is NULL; gpushare_connect() makes one") \
     X(connection_of_parent, NOT_INITIALIZED, \
       "the connection belongs to the parent of this forked process; connect again here") \
+    X(wait_not_one_allocation, INVALID_VALUE, \
+      "a stream can't wait for %llu B at 0x%llx, which are not in one allocation of this client; " \
+      "wait for device memory, or for host memory that CUDA has allocated") \
     X(copy_not_one_allocation, INVALID_VALUE, \
       "%s: a range of %llu B from 0x%llx is not in one allocation of this client") \
     X(copy_overlap, INVALID_VALUE, \

@@ -236,6 +236,8 @@ static void delete_connection(gpushare_connection *connection)
     module_delete_all(connection);
     event_delete_all(connection);
     allocation_destroy(&connection->allocations, here);
+    held_memory_destroy(&connection->held, here);
+    value_slot_destroy(&connection->values, here);
     idle_memory_destroy(&connection->idle, here);
     peer_destroy(&connection->peers, here);
     /* A forked child does not have the mappings, and may have something else at these addresses. */
@@ -278,6 +280,8 @@ gpushare_error connect_open(const struct gpushare_options *options,
     list_init(&made->modules);
     list_init(&made->events);
     allocation_init(&made->allocations);
+    held_memory_init(&made->held);
+    value_slot_init(&made->values);
     idle_memory_init(&made->idle);
     staging_init(&made->staging);
     peer_init(&made->peers);

@@ -167,6 +167,11 @@ static bool has_ended(gpushare_connection *connection)
     return atomic_load_explicit(&connection->session.ended, memory_order_acquire);
 }
 
+void connection_give_up(gpushare_connection *connection)
+{
+    session_give_up(&connection->session);
+}
+
 gpushare_error connection_call(gpushare_connection *connection, const struct session_call *call)
 {
     gpushare_error error = session_call(&connection->session, call);

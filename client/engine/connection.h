@@ -5,10 +5,12 @@
  * objects that were made on it. Any thread.
  *
  * Every call of an API begins with connection_check(). A thread takes locks in this order:
- * registry, peer, stream (the default stream's before another's), lists, session. The locks of
- * staging, allocations and idle memory are taken last, with no lock after them. The registry's lock
- * is held for no longer than it takes to look: a thread that has more to do with a connection that
- * is not its caller's holds the connection instead.
+ * registry, peer, stream (the default stream's before another's), lists, session. That of held
+ * memory is taken with none behind it but the table's of allocations. The locks of staging,
+ * allocations and idle memory are taken last, with no lock after them.
+ *
+ * The registry's lock is held for no longer than it takes to look: a thread that has more to do
+ * with a connection that is not its caller's holds the connection instead.
  *
  * No thread waits for the device while it holds `lists`. One thread may wait for room in a ring
  * while it holds `lists`: the default stream, while it joins the blocking streams.
@@ -22,10 +24,12 @@
 #include <stdint.h>
 
 #include "client/engine/range/allocation.h"
+#include "client/engine/range/held_memory.h"
 #include "client/engine/range/idle_memory.h"
 #include "client/engine/observer.h"
 #include "client/engine/peer.h"
 #include "client/engine/staging.h"
+#include "client/engine/value_slot.h"
 #include "client/gpushare.h"
 #include "client/session/failure.h"
 #include "client/session/session.h"
@@ -57,12 +61,14 @@ struct gpushare_connection {
 
     struct allocations allocations;
     struct idle_memory idle;
+    struct held_memory held;
     struct session session;
     struct observer observer;
     struct ring_memory rings; /* grows under `lists` */
     struct shm status_memory;
     bool windows_reserved;
     struct staging staging;
+    struct value_slots values;
     struct peers peers;
     struct proto_attached attached;
     _Atomic uint32_t multiprocessors; /* the most that it may have, as the server said last */
@@ -125,6 +131,10 @@ gpushare_error connection_load_wait(gpushare_connection *connection,
 /* Sends one request to the server and waits for its reply, after connection_check() has passed.
  * Returns as session_call does. */
 gpushare_error connection_call(gpushare_connection *connection, const struct session_call *call);
+
+/* Ends the connection from this side: threads that wait for work that may never be done return
+ * CONNECTION_LOST, and so does every later call. connect_close comes next. */
+void connection_give_up(gpushare_connection *connection);
 
 /* Puts a finished connection into the registry, and gives it an id. The first call installs the
  * handlers that make forks known. */

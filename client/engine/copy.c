@@ -183,6 +183,14 @@ gpushare_error copy_submit(struct gpushare_stream *stream, uint64_t destination,
     return submit_copy(stream, destination, source, count, NULL);
 }
 
+/* The program may have freed the source, so it is not looked for among allocations. */
+gpushare_error copy_submit_held(struct gpushare_stream *stream, uint64_t destination,
+                                uint64_t source, uint64_t count, uint64_t *value)
+{
+    gpushare_error lost = check_lost(stream->connection, destination, source);
+    return lost ? lost : submit_copy(stream, destination, source, count, value);
+}
+
 gpushare_error copy_submit_peer(struct gpushare_stream *stream,
                                 gpushare_connection *destination_connection, uint64_t destination,
                                 gpushare_connection *source_connection, uint64_t source,

@@ -34,6 +34,11 @@ gpushare_error copy_submit_peer(struct gpushare_stream *stream,
                                 gpushare_connection *source_connection, uint64_t source,
                                 uint64_t count);
 
+/* Copies count bytes of device memory that the caller holds (memory_hold) to a shared host buffer.
+ * Returns at once. *value: the stream's timeline value behind the copy, on success. */
+gpushare_error copy_submit_held(struct gpushare_stream *stream, uint64_t destination,
+                                uint64_t source, uint64_t count, uint64_t *value);
+
 /* Fills count elements of `width` bytes (1, 2 or 4) with the low bytes of value. The caller has
  * checked that the range is device memory or a shared host buffer. Returns at once. */
 gpushare_error copy_fill(struct gpushare_stream *stream, uint64_t destination, uint32_t value,

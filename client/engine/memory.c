@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/engine/memory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
@@ -161,15 +162,23 @@ gpushare_error memory_device_trim(gpushare_connection *connection)
     return error;
 }
 
+/* Of memory that is out of the table. */
+static gpushare_error release_device(gpushare_connection *connection,
+                                     const struct allocation *taken)
+{
+    return keep_idle(connection, taken) ? GPUSHARE_SUCCESS
+                                        : send_device_free(connection, taken->address);
+}
+
 gpushare_error memory_device_free(gpushare_connection *connection, gpushare_address address)
 {
     struct allocation taken;
     /* Removed before the server is asked: it may give the address to another thread at once. */
     if (!allocation_take(&connection->allocations, address, ALLOCATION_DEVICE, &taken))
         return failure(MESSAGE(device_free_unknown), (unsigned long long)address);
-    if (keep_idle(connection, &taken))
+    if (held_memory_keep(&connection->held, &taken))
         return GPUSHARE_SUCCESS;
-    gpushare_error error = send_device_free(connection, address);
+    gpushare_error error = release_device(connection, &taken);
     if (error) /* the server did not free it */
         (void)allocation_add(&connection->allocations, &taken);
     return error;
@@ -275,15 +284,23 @@ gpushare_error memory_managed_alloc(gpushare_connection *connection, uint64_t co
     return alloc_buffer(connection, count, buffer, ALLOCATION_MANAGED);
 }
 
+static gpushare_error release_buffer(gpushare_connection *connection,
+                                     const struct allocation *buffer)
+{
+    /* Unmapped before the server is asked: it may give the address to another thread at once. */
+    unmap_buffer(buffer->address, buffer->bytes);
+    return send_host_free(connection, buffer->address);
+}
+
 static gpushare_error free_buffer(gpushare_connection *connection, uint64_t address,
                                   enum allocation_kind kind)
 {
     struct allocation buffer;
     if (!allocation_take(&connection->allocations, address, kind, &buffer))
         return failure(MESSAGE(host_free_unknown), (unsigned long long)address);
-    /* Unmapped before the server is asked: it may give the address to another thread at once. */
-    unmap_buffer(address, buffer.bytes);
-    gpushare_error error = send_host_free(connection, address);
+    if (held_memory_keep(&connection->held, &buffer))
+        return GPUSHARE_SUCCESS;
+    gpushare_error error = release_buffer(connection, &buffer);
     if (error) /* the server did not free it: it can be freed again, though not be read */
         (void)allocation_add(&connection->allocations, &buffer);
     return error;
@@ -297,4 +314,42 @@ gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t addr
 gpushare_error memory_managed_free(gpushare_connection *connection, uint64_t address)
 {
     return free_buffer(connection, address, ALLOCATION_MANAGED);
+}
+
+/* ---- memory that this process will read later ---- */
+
+static bool is_buffer(const struct allocation *allocation)
+{
+    return allocation->kind == ALLOCATION_HOST || allocation->kind == ALLOCATION_MANAGED;
+}
+
+gpushare_error memory_hold(gpushare_connection *connection, uint64_t address, uint64_t count,
+                           struct memory_hold *hold, enum memory_kind *kind)
+{
+    struct allocation found;
+    int result =
+        held_memory_add(&connection->held, hold, address, &connection->allocations, &found);
+    if (result == -ENOMEM)
+        return fail_no_memory();
+    uint64_t offset = result ? 0 : address - found.address;
+    if (result || offset > found.asked || count > found.asked - offset) {
+        if (!result)
+            memory_let_go(connection, hold);
+        return failure(MESSAGE(wait_not_one_allocation), (unsigned long long)count,
+                       (unsigned long long)address);
+    }
+    *kind = is_buffer(&found) ? MEMORY_HOST : MEMORY_DEVICE;
+    return GPUSHARE_SUCCESS;
+}
+
+/* A server that refuses has ended, or does not know the memory: in both cases it has it no more. */
+void memory_let_go(gpushare_connection *connection, struct memory_hold *hold)
+{
+    struct allocation freed;
+    if (!held_memory_end(&connection->held, hold, &freed))
+        return;
+    if (is_buffer(&freed))
+        (void)release_buffer(connection, &freed);
+    else
+        (void)release_device(connection, &freed);
 }

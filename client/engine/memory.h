@@ -11,6 +11,8 @@
 
 #include "client/gpushare.h"
 
+struct memory_hold;
+
 enum memory_kind {
     MEMORY_ORDINARY, /* only this process can reach it */
     MEMORY_DEVICE,   /* one allocation's, or one variable's */
@@ -54,6 +56,18 @@ gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t cou
  * buffer, and memory_managed_free alone frees it. */
 gpushare_error memory_managed_alloc(gpushare_connection *connection, uint64_t count, void **buffer);
 gpushare_error memory_managed_free(gpushare_connection *connection, uint64_t address);
+
+/*
+ * Holds `count` bytes at an address, at least 1, which lie in one allocation: they stay where they
+ * are until memory_let_go, also when the program frees them. *kind becomes MEMORY_DEVICE or
+ * MEMORY_HOST, and *hold the hold, on success only. Returns INVALID_VALUE, or OUT_OF_MEMORY.
+ */
+gpushare_error memory_hold(gpushare_connection *connection, uint64_t address, uint64_t count,
+                           struct memory_hold *hold, enum memory_kind *kind);
+
+/* Ends a hold. Memory that was freed meanwhile goes to the server now, whose answer the call
+ * waits for. */
+void memory_let_go(gpushare_connection *connection, struct memory_hold *hold);
 
 /* Unmaps a buffer in this process, then frees it. address: as allocated; INVALID_HANDLE for any
  * other. */

@@ -157,6 +157,7 @@ gpushare_error module_unload(gpushare_module *module)
     list_remove(&module->in_connection);
     pthread_mutex_unlock(&connection->lists);
     allocation_disown(&connection->allocations, module);
+    held_memory_await(&connection->held, module);
     struct proto_module_unload body = {.module = module->handle};
     struct session_call call = {.request = PROTO_MODULE_UNLOAD, .body = &body, .reply = PROTO_DONE};
     gpushare_error error = connection_call(connection, &call);

@@ -231,6 +231,15 @@ gpushare_error stream_push_wait(struct gpushare_stream *stream, struct proto_dep
     return push_waits(stream, &dependency, 1);
 }
 
+gpushare_error stream_push_nothing(struct gpushare_stream *stream)
+{
+    union {
+        struct ring_descriptor descriptor;
+        struct proto_command_nop nop;
+    } u = {.nop = {.opcode = PROTO_COMMAND_NOP}};
+    return stream_push(stream, &u.descriptor);
+}
+
 /* ---- the default stream's rules ---- */
 
 bool stream_has_reached(const gpushare_connection *connection, uint32_t index, uint64_t value)
@@ -394,9 +403,14 @@ struct point {
     uint64_t value;
 };
 
+static bool is_aside(const struct gpushare_stream *stream)
+{
+    return atomic_load_explicit(&stream->aside, memory_order_relaxed);
+}
+
 /*
- * The last values pushed into the default stream and the streams of the list, or only its blocking
- * ones. The array is malloc'ed. NULL, with the sentence set, without memory.
+ * The last values pushed into the default stream and the streams of the list that are not aside, or
+ * only its blocking ones. The array is malloc'ed. NULL, with the sentence set, without memory.
  */
 static struct point *snapshot_points(gpushare_connection *connection, bool blocking_only,
                                      uint32_t *count)
@@ -412,7 +426,8 @@ static struct point *snapshot_points(gpushare_connection *connection, bool block
     struct gpushare_stream *s;
     pthread_mutex_lock(&connection->lists);
     LIST_FOR_EACH (s, &connection->streams, in_connection)
-        if (n < max && (!blocking_only || !(s->flags & GPUSHARE_STREAM_NON_BLOCKING)))
+        if (n < max && !is_aside(s) &&
+            (!blocking_only || !(s->flags & GPUSHARE_STREAM_NON_BLOCKING)))
             points[n++] = (struct point){s->index, stream_last(s)};
     pthread_mutex_unlock(&connection->lists);
     *count = n;
@@ -469,7 +484,7 @@ gpushare_error stream_wait_connection(gpushare_connection *connection)
     pthread_mutex_lock(&connection->lists);
     LIST_FOR_EACH (s, &connection->streams, in_connection) {
         /* This call reports the errors of all streams; the caller gets the first one. */
-        gpushare_error other = check_errors(s);
+        gpushare_error other = is_aside(s) ? GPUSHARE_SUCCESS : check_errors(s);
         error = error ? error : other;
     }
     pthread_mutex_unlock(&connection->lists);

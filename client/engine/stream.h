@@ -37,6 +37,7 @@ struct gpushare_stream {
     uint32_t flags;
     _Atomic uint32_t note; /* a front's own word, which the engine does not read; 0 at first */
     int32_t priority;
+    _Atomic bool aside;         /* a front's own: no work of the program's is in it */
     _Atomic bool has_ring;      /* the ring's memory is there; set once */
     bool zombie;                /* destroyed, with work in flight; guarded by connection->lists */
     uint64_t joined_by_default; /* this stream's value that the default stream has waited for */
@@ -70,6 +71,9 @@ gpushare_error stream_arena(struct gpushare_stream *stream, uint32_t bytes, void
 
 /* Pushes a wait for one value, between begin and end. */
 gpushare_error stream_push_wait(struct gpushare_stream *stream, struct proto_dependency dependency);
+
+/* Pushes a command that does nothing, between begin and end: the stream's next timeline value. */
+gpushare_error stream_push_nothing(struct gpushare_stream *stream);
 
 /* begin, one push, end. */
 gpushare_error stream_push_alone(struct gpushare_stream *stream,
@@ -118,8 +122,8 @@ gpushare_error stream_wait_all(struct gpushare_stream *stream);
  * if not; or an error of the stream's work that no call has returned yet. Never waits. */
 gpushare_error stream_query(struct gpushare_stream *stream);
 
-/* Waits for all work pushed into all streams so far, and reports the errors of all. The first
- * stream's error is returned. */
+/* Waits for all work pushed into all streams so far, and reports the errors of all, but for those
+ * that are aside. The first stream's error is returned. */
 gpushare_error stream_wait_connection(gpushare_connection *connection);
 
 /* Makes a stream object for a ring that begins with this timeline value. It is in no list yet;

@@ -288,6 +288,13 @@ static void await_end(struct session *session)
     waiter_close(&waiter);
 }
 
+void session_give_up(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    mark_ended(session, MESSAGE(session_given_up));
+    pthread_mutex_unlock(&session->lock);
+}
+
 gpushare_error session_ended(struct session *session)
 {
     int cancel;

@@ -105,6 +105,9 @@ bool session_alive(struct session *session);
  * looks at the socket first, and does not wait for replies to other threads' requests. */
 gpushare_error session_ended(struct session *session);
 
+/* Ends the session from this side, with error CONNECTION_LOST. Threads in calls return. */
+void session_give_up(struct session *session);
+
 /* Closes the session. No other thread is in a call. Idempotent. */
 void session_close(struct session *session);
 

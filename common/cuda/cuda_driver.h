@@ -490,6 +490,14 @@ typedef enum cuda_mem_op {
     CUDA_MEM_OP_BARRIER = 6,
 } cuda_mem_op;
 
+enum {
+    CUDA_STREAM_WAIT_VALUE_GEQ = 0,
+    CUDA_STREAM_WAIT_VALUE_EQ = 1,
+    CUDA_STREAM_WAIT_VALUE_AND = 2,
+    CUDA_STREAM_WAIT_VALUE_NOR = 3,
+    CUDA_STREAM_WAIT_VALUE_FLUSH = 1 << 30,
+};
+
 typedef union cuda_mem_op_params {
     cuda_mem_op operation;
     struct {

@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """The drop-in libcuda.so.1: what it exports, and programs that know only CUDA, which a server serves."""
 import ctypes
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
@@ -117,6 +119,11 @@ class Straight(unittest.TestCase):
     def test_copies_go_between_two_devices(self):
         self.run_well("peers", SOFTGPU_DEVICES="2")
 
+    def test_streams_wait_for_values(self):
+        for strict in ("0", "1"):
+            with self.subTest(strict=strict):
+                self.run_well("waits", SOFTGPU_STRICT=strict)
+
 
 class Devices(unittest.TestCase):
     def test_copies_go_between_two_devices(self):
@@ -138,9 +145,9 @@ class Programs(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr + self.server.text())
         return ended.stdout
 
-    def start(self, mode):
+    def start(self, mode, **more):
         process = subprocess.Popen([PROGRAM, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env={**ENV, **self.environment()})
+                                   env={**ENV, **self.environment(**more)})
         self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "ready\n")
         return process
@@ -199,6 +206,49 @@ class Programs(unittest.TestCase):
         os.kill(self.worker(), signal.SIGKILL)
         output, errors = keep.communicate("", SECONDS)
         self.assertEqual((keep.returncode, output), (0, "right\n"), errors)
+
+    def test_streams_wait_for_values(self):
+        self.run_well(PROGRAM, "waits")
+
+    def test_the_end_of_a_context_ends_its_waits(self):
+        self.run_well(PROGRAM, "waits-reset")
+
+    def test_a_program_that_waits_holds_up_no_other(self):
+        """More streams wait than there are hardware queues; the other program loads a module, which needs a quiet window. So it does
+        on a device whose calls all wait for what runs."""
+        with Server(env={"SOFTGPU_LOCKING_DRAINS": "1", "SOFTGPU_DRAIN_PERCENT": "100"}) as draining:
+            for server in (self.server, draining):
+                for mode in ("wait-host", "wait-device"):
+                    with self.subTest(mode=mode, draining=server is draining):
+                        waiting = self.start(mode, GPUSHARE_SOCKET=server.client)
+                        self.run_well(PROGRAM, "waits", GPUSHARE_SOCKET=server.client)
+                        output, errors = waiting.communicate("\n", SECONDS)
+                        self.assertEqual((waiting.returncode, output), (0, "right\n"), errors)
+
+    def test_waits_end_with_their_program(self):
+        for mode in ("wait-host", "wait-device"):
+            with self.subTest(mode=mode):
+                waiting = self.start(mode)
+                self.assertEqual(self.clients(), 1)
+                waiting.kill()
+                waiting.communicate()
+                while self.clients():
+                    time.sleep(0.01)
+                self.run_well(PROGRAM, "fill")
+
+    def test_waits_outlive_the_worker(self):
+        for mode in ("wait-host", "wait-device"):
+            with self.subTest(mode=mode):
+                waiting = self.start(mode)
+                os.kill(self.worker(), signal.SIGKILL)
+                output, errors = waiting.communicate("\n", SECONDS)
+                self.assertEqual((waiting.returncode, output), (0, "right\n"), errors + self.server.text())
+                self.server.hear_rest()
+
+    def clients(self):
+        status = self.server.ctl("--json", "status")
+        self.assertEqual(status.returncode, 0, status.stderr)
+        return json.loads(status.stdout)["clients"]
 
     def test_a_program_whose_work_is_lost_ends_with_a_sticky_error(self):
         for _ in range(30):

@@ -188,6 +188,8 @@ static int64_t usual(cuda_device_attribute attribute)
     case CUDA_ATTR_MANAGED_MEMORY:
     case CUDA_ATTR_CONCURRENT_MANAGED_ACCESS:
     case CUDA_ATTR_MEM_SYNC_DOMAIN_COUNT:
+    case CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS:
+    case CUDA_ATTR_CAN_USE_STREAM_WAIT_VALUE_NOR:
     case CUDA_ATTR_ASYNC_ENGINE_COUNT: /* at least, since GPU_OVERLAP holds */
         return 1;
     default:

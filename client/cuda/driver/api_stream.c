@@ -7,11 +7,14 @@
 #include "client/cuda/driver/base/driver_host_fn.h"
 #include "client/cuda/driver/base/driver_result.h"
 #include "client/cuda/driver/base/driver_stream.h"
+#include "client/cuda/driver/base/driver_wait.h"
 #include "client/engine/connection.h"
 #include "client/engine/copy.h"
 #include "client/engine/event.h"
 #include "client/engine/memory.h"
 #include "client/engine/stream.h"
+#include "client/engine/value_slot.h"
+#include "common/cuda/stream_value.h"
 
 /* ---- streams ---- */
 
@@ -116,38 +119,88 @@ cuda_result cuStreamWriteValue32_v2(cuda_stream handle, cuda_device_ptr ptr, uin
                                     copy_fill(stream, ptr, value, sizeof value, 1));
 }
 
-/* No fill is so wide. The value is read before the copy's call returns. */
+/* No fill is so wide. */
 cuda_result cuStreamWriteValue64_v2(cuda_stream handle, cuda_device_ptr ptr, uint64_t value,
                                     unsigned flags)
 {
     struct gpushare_stream *stream;
     DRIVER_TRY(find_writer(handle, ptr, sizeof value, flags, &stream));
-    return driver_connection_result(
-        stream->connection, copy_submit(stream, ptr, (uint64_t)(uintptr_t)&value, sizeof value));
+    return driver_connection_result(stream->connection, value_slot_write(stream, ptr, value));
 }
 
-/* No command waits for a value. */
-static cuda_result check_operation(const cuda_mem_op_params *op)
+static cuda_result refuse_flush(void)
 {
+    return DRIVER_ABSENT_CASE("flushes of remote writes in a stream's order");
+}
+
+static cuda_result read_wait(struct stream_value *wanted, cuda_device_ptr ptr, uint64_t value,
+                             unsigned width, unsigned flags)
+{
+    cuda_result result = stream_value_read(wanted, ptr, value, width, flags);
+    return result == CUDA_ERR_NOT_SUPPORTED ? refuse_flush() : result;
+}
+
+static cuda_result wait_value(cuda_stream handle, cuda_device_ptr ptr, uint64_t value,
+                              unsigned width, unsigned flags)
+{
+    struct stream_value wanted;
+    struct gpushare_stream *stream;
+    DRIVER_TRY(driver_stream_resolve(handle, &stream));
+    DRIVER_TRY(read_wait(&wanted, ptr, value, width, flags));
+    return driver_wait_push(stream, &wanted);
+}
+
+cuda_result cuStreamWaitValue32_v2(cuda_stream stream, cuda_device_ptr ptr, uint32_t value,
+                                   unsigned flags)
+{
+    return wait_value(stream, ptr, value, 4, flags);
+}
+
+cuda_result cuStreamWaitValue64_v2(cuda_stream stream, cuda_device_ptr ptr, uint64_t value,
+                                   unsigned flags)
+{
+    return wait_value(stream, ptr, value, 8, flags);
+}
+
+/* Of a batch nothing is done if one operation is refused, so all are looked at first. */
+static cuda_result check_operation(cuda_stream handle, const cuda_mem_op_params *op)
+{
+    struct stream_value wanted;
+    struct gpushare_stream *stream;
+    unsigned width =
+        op->operation == CUDA_MEM_OP_WRITE_VALUE_64 || op->operation == CUDA_MEM_OP_WAIT_VALUE_64
+            ? 8
+            : 4;
     switch (op->operation) {
     case CUDA_MEM_OP_WRITE_VALUE_32:
     case CUDA_MEM_OP_WRITE_VALUE_64:
+        return find_writer(handle, op->write_value.address, width, op->write_value.flags, &stream);
+    case CUDA_MEM_OP_WAIT_VALUE_32:
+    case CUDA_MEM_OP_WAIT_VALUE_64:
+        DRIVER_TRY(read_wait(&wanted, op->write_value.address, 0, width, op->write_value.flags));
+        return find_writer(handle, op->write_value.address, width, 0, &stream);
     case CUDA_MEM_OP_BARRIER:
         return CUDA_OK;
+    case CUDA_MEM_OP_FLUSH_REMOTE_WRITES:
+        return refuse_flush();
     default:
-        return DRIVER_ABSENT_CASE("cuStreamBatchMemOp of waits and flushes");
+        return CUDA_ERR_INVALID_VALUE;
     }
 }
 
 static cuda_result make_operation(cuda_stream stream, const cuda_mem_op_params *op)
 {
+    cuda_device_ptr ptr = op->write_value.address;
+    unsigned flags = op->write_value.flags;
     switch (op->operation) {
     case CUDA_MEM_OP_WRITE_VALUE_32:
-        return cuStreamWriteValue32_v2(stream, op->write_value.address, op->write_value.value,
-                                       op->write_value.flags);
+        return cuStreamWriteValue32_v2(stream, ptr, op->write_value.value, flags);
     case CUDA_MEM_OP_WRITE_VALUE_64:
-        return cuStreamWriteValue64_v2(stream, op->write_value.address, op->write_value.value64,
-                                       op->write_value.flags);
+        return cuStreamWriteValue64_v2(stream, ptr, op->write_value.value64, flags);
+    case CUDA_MEM_OP_WAIT_VALUE_32:
+        return cuStreamWaitValue32_v2(stream, ptr, op->write_value.value, flags);
+    case CUDA_MEM_OP_WAIT_VALUE_64:
+        return cuStreamWaitValue64_v2(stream, ptr, op->write_value.value64, flags);
     default:
         return CUDA_OK;
     }
@@ -162,7 +215,7 @@ cuda_result cuStreamBatchMemOp_v2(cuda_stream stream, unsigned count, cuda_mem_o
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_stream_connection(stream, &(gpushare_connection *){NULL}));
     for (unsigned i = 0; i < count; i++)
-        DRIVER_TRY(check_operation(&ops[i]));
+        DRIVER_TRY(check_operation(stream, &ops[i]));
     for (unsigned i = 0; i < count; i++)
         DRIVER_TRY(make_operation(stream, &ops[i]));
     return CUDA_OK;

@@ -208,6 +208,18 @@ cuda_result cuStreamGetCaptureInfo_v3_ptsz(cuda_stream stream, int *status, uint
                                      edges, count);
 }
 
+cuda_result cuStreamWaitValue32_v2_ptsz(cuda_stream stream, cuda_device_ptr ptr, uint32_t value,
+                                        unsigned flags)
+{
+    return cuStreamWaitValue32_v2(front_stream_own(stream), ptr, value, flags);
+}
+
+cuda_result cuStreamWaitValue64_v2_ptsz(cuda_stream stream, cuda_device_ptr ptr, uint64_t value,
+                                        unsigned flags)
+{
+    return cuStreamWaitValue64_v2(front_stream_own(stream), ptr, value, flags);
+}
+
 cuda_result cuStreamWriteValue32_v2_ptsz(cuda_stream stream, cuda_device_ptr ptr, uint32_t value,
                                          unsigned flags)
 {

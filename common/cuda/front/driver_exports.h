@@ -181,6 +181,8 @@
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2, 11030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, size_t *count)) \
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3, 12030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, const void **edges, size_t *count)) \
     E(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, 10010, (int *mode)) \
+    E(cuStreamWaitValue32, cuStreamWaitValue32_v2, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint32_t value, unsigned flags)) \
+    E(cuStreamWaitValue64, cuStreamWaitValue64_v2, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint64_t value, unsigned flags)) \
     E(cuStreamWriteValue32, cuStreamWriteValue32_v2, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint32_t value, unsigned flags)) \
     E(cuStreamWriteValue64, cuStreamWriteValue64_v2, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint64_t value, unsigned flags)) \
     E(cuStreamBatchMemOp, cuStreamBatchMemOp_v2, 11070, (cuda_stream stream, unsigned count, cuda_mem_op_params *ops, unsigned flags)) \
@@ -316,6 +318,8 @@
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz, 10010, (cuda_stream stream, int *status, uint64_t *id)) \
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2_ptsz, 11030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, size_t *count)) \
     E(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3_ptsz, 12030, (cuda_stream stream, int *status, uint64_t *id, void **graph, const void **dependencies, const void **edges, size_t *count)) \
+    E(cuStreamWaitValue32, cuStreamWaitValue32_v2_ptsz, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint32_t value, unsigned flags)) \
+    E(cuStreamWaitValue64, cuStreamWaitValue64_v2_ptsz, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint64_t value, unsigned flags)) \
     E(cuStreamWriteValue32, cuStreamWriteValue32_v2_ptsz, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint32_t value, unsigned flags)) \
     E(cuStreamWriteValue64, cuStreamWriteValue64_v2_ptsz, 11070, (cuda_stream stream, cuda_device_ptr ptr, uint64_t value, unsigned flags)) \
     E(cuStreamBatchMemOp, cuStreamBatchMemOp_v2_ptsz, 11070, (cuda_stream stream, unsigned count, cuda_mem_op_params *ops, unsigned flags)) \

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/cuda/front/driver_pool.h"
+#include "common/cuda/stream_value.h"
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/device/context_lock.h"
 #include "server/softgpu/device/cost.h"
@@ -215,43 +216,121 @@ cuda_result cuStreamWriteValue64_v2(cuda_stream stream, cuda_device_ptr address,
     return write_value(stream, address, value, 8, flags);
 }
 
-/* A barrier is one with the order of the stream, and no operation. */
-static cuda_result read_mem_op(const cuda_mem_op_params *params, struct operation_write *write)
+static cuda_result read_wait(struct stream_value *wanted, cuda_device_ptr address, uint64_t value,
+                             unsigned width, unsigned flags)
 {
-    unsigned width = params->operation == CUDA_MEM_OP_WRITE_VALUE_64 ? 8 : 4;
+    cuda_result result = stream_value_read(wanted, address, value, width, flags);
+
+    if (result == CUDA_ERR_NOT_SUPPORTED)
+        report("stream wait: a flush of remote writes is not supported");
+    DRIVER_TRY(result);
+    return memory_accessible(address, width, MEMORY_READ) ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}
+
+static cuda_result submit_wait(struct stream *stream, const struct stream_value *wanted)
+{
+    struct operation *op;
+
+    if (stream->green && device_settings()->no_green_memops)
+        return CUDA_ERR_NOT_SUPPORTED;
+    op = stream_operation_create(OPERATION_WAIT);
+    if (!op)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    op->wait.wanted = *wanted;
+    return enqueue_operation(stream, op);
+}
+
+static cuda_result wait_value(cuda_stream handle, cuda_device_ptr address, uint64_t value,
+                              unsigned width, unsigned flags)
+{
+    struct stream_value wanted;
+    struct stream *stream;
+
+    DRIVER_TRY(api_stream(handle, &stream));
+    DRIVER_TRY(read_wait(&wanted, address, value, width, flags));
+    return submit_wait(stream, &wanted);
+}
+
+cuda_result cuStreamWaitValue32_v2(cuda_stream stream, cuda_device_ptr address, uint32_t value,
+                                   unsigned flags)
+{
+    return wait_value(stream, address, value, 4, flags);
+}
+
+cuda_result cuStreamWaitValue64_v2(cuda_stream stream, cuda_device_ptr address, uint64_t value,
+                                   unsigned flags)
+{
+    return wait_value(stream, address, value, 8, flags);
+}
+
+/* One of a batch, checked. A barrier is one with the order of the stream, and no operation. */
+struct memory_operation {
+    enum { MEMORY_BARRIER, MEMORY_WAIT, MEMORY_STORE } kind;
+    struct stream_value wanted;
+    struct operation_write write;
+};
+
+static cuda_result read_mem_op(const cuda_mem_op_params *params, struct memory_operation *read)
+{
+    bool wide = params->operation == CUDA_MEM_OP_WRITE_VALUE_64 ||
+                params->operation == CUDA_MEM_OP_WAIT_VALUE_64;
+    uint64_t value = wide ? params->write_value.value64 : params->write_value.value;
+    cuda_device_ptr address = params->write_value.address;
+    unsigned flags = params->write_value.flags;
 
     switch (params->operation) {
     case CUDA_MEM_OP_WRITE_VALUE_32:
     case CUDA_MEM_OP_WRITE_VALUE_64:
-        return make_write(write, params->write_value.address,
-                          width == 8 ? params->write_value.value64 : params->write_value.value,
-                          width, params->write_value.flags);
+        read->kind = MEMORY_STORE;
+        return make_write(&read->write, address, value, wide ? 8 : 4, flags);
     case CUDA_MEM_OP_WAIT_VALUE_32:
     case CUDA_MEM_OP_WAIT_VALUE_64:
-    case CUDA_MEM_OP_FLUSH_REMOTE_WRITES:
+        read->kind = MEMORY_WAIT;
+        return read_wait(&read->wanted, address, value, wide ? 8 : 4, flags);
     case CUDA_MEM_OP_BARRIER:
-        report("stream memory operation %d is not supported: only writes are",
+        read->kind = MEMORY_BARRIER;
+        return CUDA_OK;
+    case CUDA_MEM_OP_FLUSH_REMOTE_WRITES:
+        report("stream memory operation %d is not supported: only waits, writes and barriers are",
                (int)params->operation);
         return CUDA_ERR_NOT_SUPPORTED;
     }
     return CUDA_ERR_INVALID_VALUE;
 }
 
+/* Writes that stand together are one operation, as they are on a device. */
+static cuda_result submit_batch(struct stream *stream, const struct memory_operation *ops,
+                                unsigned count, struct operation_write *writes)
+{
+    unsigned used = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        if (ops[i].kind == MEMORY_STORE)
+            writes[used++] = ops[i].write;
+        if (ops[i].kind != MEMORY_WAIT)
+            continue;
+        if (used)
+            DRIVER_TRY(submit_writes(stream, writes, used));
+        used = 0;
+        DRIVER_TRY(submit_wait(stream, &ops[i].wanted));
+    }
+    return used ? submit_writes(stream, writes, used) : CUDA_OK;
+}
+
 cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_op_params *ops,
                                   unsigned flags)
 {
     enum { OPERATIONS_MAX = 256 };
+    struct memory_operation read[OPERATIONS_MAX];
     struct operation_write writes[OPERATIONS_MAX];
     struct stream *stream;
 
     DRIVER_TRY(api_stream(handle, &stream));
     if (count == 0 || count > OPERATIONS_MAX || !ops || flags != 0)
         return CUDA_ERR_INVALID_VALUE;
-    unsigned used = 0;
     for (unsigned i = 0; i < count; i++)
-        if (ops[i].operation != CUDA_MEM_OP_BARRIER)
-            DRIVER_TRY(read_mem_op(&ops[i], &writes[used++]));
-    return used ? submit_writes(stream, writes, used) : CUDA_OK;
+        DRIVER_TRY(read_mem_op(&ops[i], &read[i]));
+    return submit_batch(stream, read, count, writes);
 }
 
 cuda_result cuLaunchHostFunc(cuda_stream handle, cuda_host_fn fn, void *user)

@@ -259,6 +259,7 @@ static const struct attribute common_attributes[] = {
     {CUDA_ATTR_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
     {CUDA_ATTR_READ_ONLY_HOST_REGISTER_SUPPORTED, 1},
     {CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
+    {CUDA_ATTR_CAN_USE_STREAM_WAIT_VALUE_NOR, 1},
 };
 
 static void attribute_find(const struct attribute *rows, size_t count, int attribute, int *value)

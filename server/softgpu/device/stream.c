@@ -98,10 +98,36 @@ static void queue_advance(struct hardware_queue *queue, uint64_t time)
     }
 }
 
+/*
+ * Whether the value is there. If it is not, sets the next look: a wait that is over soon is seen
+ * soon, and one that lasts costs little.
+ *
+ * A wait that is not over does not begin, so it holds up all behind it in its hardware queue, as a
+ * device does.
+ */
+static bool wait_is_over(struct operation *op, uint64_t time)
+{
+    const uint64_t first = 5000, longest = 200000;
+    uint64_t there;
+
+    if (!memory_read_value(op->wait.wanted.address, op->wait.wanted.width, &there)) {
+        device_fail_address("stream wait", op->wait.wanted.address);
+        return false;
+    }
+    if (stream_value_met(&op->wait.wanted, there))
+        return true;
+    op->wait.pause = min(max(op->wait.pause + op->wait.pause / 4, first), longest);
+    set_event(&op->event, max(time, engine_now()) + op->wait.pause);
+    return false;
+}
+
 static void operation_become_ready(struct engine_event *event, uint64_t time)
 {
     struct operation *op = container_of(event, struct operation, event);
 
+    if (op->kind == OPERATION_WAIT && !wait_is_over(op, time))
+        return;
+    op->ready_at = max(op->ready_at, time);
     op->ready = true;
     queue_advance(op->stream->queue, time);
 }
@@ -355,6 +381,7 @@ static void operation_begin(struct operation *op, uint64_t time)
     case OPERATION_WRITE:
         write_begin(op, time);
         break;
+    case OPERATION_WAIT:
     case OPERATION_MARK:
         stream_operation_complete(op, time);
         break;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/cuda/cuda_driver.h"
+#include "common/cuda/stream_value.h"
 #include "server/softgpu/device/device.h"
 #include "server/softgpu/memory/memory.h"
 
@@ -24,6 +25,7 @@ enum operation_kind {
     OPERATION_COPY,
     OPERATION_FILL, /* one that needs none */
     OPERATION_WRITE,
+    OPERATION_WAIT, /* for a value in memory */
     OPERATION_MARK,
     OPERATION_HOST
 };
@@ -68,6 +70,10 @@ struct operation {
                 unsigned width;
             } * writes;
         } write;
+        struct {
+            struct stream_value wanted;
+            uint64_t pause; /* ns until the next look; 0 before the first */
+        } wait;
         struct {
             cuda_host_fn fn;
             void *user;

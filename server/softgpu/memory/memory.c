@@ -406,6 +406,22 @@ bool memory_fill(uint64_t address, uint32_t value, unsigned width, uint64_t coun
     return true;
 }
 
+bool memory_read_value(uint64_t address, unsigned width, uint64_t *value)
+{
+    uint64_t end;
+    bool good;
+
+    memory_enter();
+    end = allowed_until(address, MEMORY_READ);
+    good = end != 0 && end - address >= width;
+    if (good && width == 4)
+        *value = shared_word_read((uint32_t *)(uintptr_t)address);
+    else if (good)
+        *value = shared_word_read((uint64_t *)(uintptr_t)address);
+    memory_leave();
+    return good;
+}
+
 bool memory_write_value(uint64_t address, uint64_t value, unsigned width)
 {
     uint64_t end;

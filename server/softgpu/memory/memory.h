@@ -120,4 +120,8 @@ bool memory_fill(uint64_t address, uint32_t value, unsigned width, uint64_t coun
  * or outside. */
 bool memory_write_value(uint64_t address, uint64_t value, unsigned width);
 
+/* Loads 4 or 8 bytes atomically; what was written before them is seen with them. Returns false, and
+ * writes nothing, if the address is not readable. As above. */
+bool memory_read_value(uint64_t address, unsigned width, uint64_t *value);
+
 #endif

@@ -320,7 +320,7 @@ void check_values(const struct work *work)
     OK(cuStreamBatchMemOp_v2(NULL, 1, &wide_op, 0));
     /* Nothing is done if one of them is not carried. */
     ops[0].write_value.value = 5;
-    ops[1].operation = CUDA_MEM_OP_WAIT_VALUE_32;
+    ops[1].operation = CUDA_MEM_OP_FLUSH_REMOTE_WRITES;
     EXPECT(CUDA_ERR_NOT_SUPPORTED, cuStreamBatchMemOp_v2(NULL, 3, ops, 0));
     OK(cuMemcpyDtoH_v2(word, work->words, 8));
     CHECK(word[0] == 3);

@@ -18,6 +18,10 @@
  *   program run FILE...    links files of PTX, and prints the words that the kernel k makes
  *   program keep           keeps three eighths of the memory idle until its standard input ends
  *   program fill           has three quarters of the memory
+ *   program waits          has streams that wait for values
+ *   program waits-reset    ends a context with a stream that waits
+ *   program wait-host      has streams that wait until standard input ends, for a value on the host
+ *   program wait-device    the same, for one on the device
  *   program print-...      has kernels that print (check_print.c)
  */
 #include <dlfcn.h>
@@ -108,6 +112,14 @@ static void calls(void)
     check_block_copies(&work);
     check_rest(&work);
     OK(cuModuleUnload(work.module));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
+static void waits(void)
+{
+    struct work work;
+    begin(&work);
+    check_waits(&work);
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }
 
@@ -229,6 +241,10 @@ int main(int count_of_words, char **words)
                  {"table", table},
                  {"keep", keep_idle},
                  {"fill", fill_memory},
+                 {"waits", waits},
+                 {"waits-reset", check_waits_reset},
+                 {"wait-host", wait_on_host},
+                 {"wait-device", wait_on_device},
                  {"print-all", print_all},
                  {"print-more", print_more},
                  {"print-own", print_own},

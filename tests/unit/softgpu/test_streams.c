@@ -140,13 +140,120 @@ static void write_values_come_after_earlier_work(void **state)
     destroy(&stream, 1);
 }
 
+static void store_host(unsigned index, uint64_t value)
+{
+    __atomic_store_n(&page[index], value, __ATOMIC_RELEASE);
+}
+
+/* Each row: what lets a stream go on, and what was in memory before, which does not. */
+static void a_stream_waits_for_a_value_that_the_host_writes(void **state)
+{
+    static const struct {
+        unsigned condition, width;
+        uint64_t value, before, after;
+    } rows[] = {
+        {CUDA_STREAM_WAIT_VALUE_GEQ, 4, 7, 6, 8},
+        {CUDA_STREAM_WAIT_VALUE_GEQ, 4, 2, 0xfffffffe, 3}, /* cyclic */
+        {CUDA_STREAM_WAIT_VALUE_GEQ, 4, 7, UINT64_C(9) << 32 | 6, 7},
+        {CUDA_STREAM_WAIT_VALUE_GEQ, 8, UINT64_C(1) << 40, (UINT64_C(1) << 40) - 1,
+         UINT64_C(1) << 40},
+        {CUDA_STREAM_WAIT_VALUE_EQ, 4, 7, 8, UINT64_C(9) << 32 | 7},
+        {CUDA_STREAM_WAIT_VALUE_EQ, 8, UINT64_C(7) << 33, UINT64_C(7) << 32, UINT64_C(7) << 33},
+        {CUDA_STREAM_WAIT_VALUE_AND, 4, 6, 9, 2},
+        {CUDA_STREAM_WAIT_VALUE_AND, 8, UINT64_C(1) << 63, ~UINT64_C(0) >> 1, UINT64_C(3) << 62},
+        {CUDA_STREAM_WAIT_VALUE_NOR, 4, 0xf0f0f0f0, 0x0f0f0f0f, 0x0f0f0f0e},
+        {CUDA_STREAM_WAIT_VALUE_NOR, 8, 1, ~UINT64_C(1), ~UINT64_C(3)},
+    };
+    /* Of two hardware queues: a wait holds up all behind it in its own. */
+    cuda_stream streams[2] = {new_stream(CUDA_STREAM_NON_BLOCKING),
+                              new_stream(CUDA_STREAM_NON_BLOCKING)};
+    cuda_stream stream = streams[0];
+    volatile uint64_t *ran = &page[8];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        memset(page, 0, 4096);
+        store_host(0, rows[i].before);
+        if (rows[i].width == 4)
+            OK(cuStreamWaitValue32_v2(stream, (uintptr_t)page, (uint32_t)rows[i].value,
+                                      rows[i].condition));
+        else
+            OK(cuStreamWaitValue64_v2_ptsz(stream, (uintptr_t)page, rows[i].value,
+                                           rows[i].condition));
+        OK(cuStreamWriteValue64_v2(stream, (uintptr_t)ran, 1, 0));
+        /* Another stream's work, which takes a while, ends meanwhile. */
+        OK(launch_sleep(1, 32, 300000, 1, streams[1]));
+        OK(cuStreamSynchronize(streams[1]));
+        assert_int_equal(cuStreamQuery(stream), CUDA_ERR_NOT_READY);
+        assert_int_equal(*ran, 0);
+        store_host(0, rows[i].after);
+        OK(cuStreamSynchronize(stream));
+        assert_int_equal(*ran, 1);
+    }
+    destroy(streams, 2);
+}
+
+/* Two streams whose kernels take turns; each turn adds one to the same word. */
+static void streams_take_turns_by_values(void **state)
+{
+    enum { TURNS = 50 };
+    cuda_stream streams[2] = {new_stream(CUDA_STREAM_NON_BLOCKING),
+                              new_stream(CUDA_STREAM_NON_BLOCKING)};
+    const cuda_device_ptr turn = words + 4096, record = words;
+
+    (void)state;
+    OK(cuMemsetD32_v2(turn, 0, 1));
+    OK(cuCtxSynchronize());
+    for (uint32_t i = 0; i < TURNS; i++)
+        for (unsigned side = 0; side < 2; side++) {
+            cuda_mem_op_params ops[3] = {
+                {.write_value = {CUDA_MEM_OP_WAIT_VALUE_32,
+                                 turn,
+                                 {.value = 2 * i + side},
+                                 CUDA_STREAM_WAIT_VALUE_EQ,
+                                 0}},
+                {.operation = CUDA_MEM_OP_BARRIER},
+                {.write_value = {CUDA_MEM_OP_WRITE_VALUE_32,
+                                 record + 4 * (uint64_t)(2 * i + side),
+                                 {.value = 2 * i + side + 1},
+                                 0,
+                                 0}},
+            };
+
+            OK(cuStreamBatchMemOp_v2(streams[side], 3, ops, 0));
+            OK(cuStreamWriteValue32_v2(streams[side], turn, 2 * i + side + 1, 0));
+        }
+    OK(cuStreamSynchronize(streams[0]));
+    OK(cuStreamSynchronize(streams[1]));
+    for (uint32_t i = 0; i < 2 * TURNS; i++)
+        assert_int_equal(read_word(i, NULL), i + 1);
+    destroy(streams, 2);
+}
+
 static void memory_operations_are_checked(void **state)
 {
     cuda_mem_op_params wait = {
-        .write_value = {CUDA_MEM_OP_WAIT_VALUE_32, (uintptr_t)page, {0}, 0, 0}};
+        .write_value = {CUDA_MEM_OP_FLUSH_REMOTE_WRITES, (uintptr_t)page, {0}, 0, 0}};
+    int value;
 
     (void)state;
     assert_int_equal(cuStreamBatchMemOp_v2(NULL, 1, &wait, 0), CUDA_ERR_NOT_SUPPORTED);
+    wait.operation = CUDA_MEM_OP_WAIT_VALUE_32;
+    wait.write_value.flags = (unsigned)CUDA_STREAM_WAIT_VALUE_FLUSH;
+    assert_int_equal(cuStreamBatchMemOp_v2(NULL, 1, &wait, 0), CUDA_ERR_NOT_SUPPORTED);
+    wait.write_value.flags = CUDA_STREAM_WAIT_VALUE_NOR + 1;
+    assert_int_equal(cuStreamBatchMemOp_v2(NULL, 1, &wait, 0), CUDA_ERR_INVALID_VALUE);
+    assert_int_equal(cuStreamWaitValue32_v2(NULL, (uintptr_t)page + 2, 1, 0),
+                     CUDA_ERR_INVALID_VALUE);
+    assert_int_equal(cuStreamWaitValue64_v2(NULL, (uintptr_t)page + 4, 1, 0),
+                     CUDA_ERR_INVALID_VALUE);
+    assert_int_equal(cuStreamWaitValue64_v2(NULL, 0x1000, 1, 0), CUDA_ERR_INVALID_VALUE);
+    OK(cuDeviceGetAttribute(&value, CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, 0));
+    assert_int_equal(value, 1);
+    OK(cuDeviceGetAttribute(&value, CUDA_ATTR_CAN_USE_STREAM_WAIT_VALUE_NOR, 0));
+    assert_int_equal(value, 1);
+    OK(cuDeviceGetAttribute(&value, CUDA_ATTR_CAN_FLUSH_REMOTE_WRITES, 0));
+    assert_int_equal(value, 0);
     assert_int_equal(cuStreamBatchMemOp_v2(NULL, 0, &wait, 0), CUDA_ERR_INVALID_VALUE);
     assert_int_equal(cuStreamBatchMemOp_v2(NULL, 257, &wait, 0), CUDA_ERR_INVALID_VALUE);
     assert_int_equal(cuStreamWriteValue32_v2(NULL, (uintptr_t)page + 2, 1, 0),
@@ -383,6 +490,8 @@ int main(void)
         cmocka_unit_test(a_stream_keeps_its_order),
         cmocka_unit_test(a_program_of_many_kernels_computes_correctly),
         cmocka_unit_test(write_values_come_after_earlier_work),
+        cmocka_unit_test(a_stream_waits_for_a_value_that_the_host_writes),
+        cmocka_unit_test(streams_take_turns_by_values),
         cmocka_unit_test(memory_operations_are_checked),
         cmocka_unit_test(an_event_holds_another_stream_back),
         cmocka_unit_test(the_default_stream_waits_and_is_waited_for),

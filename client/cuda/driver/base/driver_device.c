@@ -7,7 +7,9 @@
 #include "client/cuda/driver/base/driver_host_fn.h"
 #include "client/cuda/driver/base/driver_registered.h"
 #include "client/cuda/driver/base/driver_result.h"
+#include "client/cuda/driver/base/driver_wait.h"
 #include "client/engine/connect.h"
+#include "client/engine/connection.h"
 #include "client/engine/memory.h"
 #include "client/session/device.h"
 #include "client/session/warning.h"
@@ -128,6 +130,9 @@ void driver_device_disconnect(struct driver_device *device)
     atomic_store(&device->lost, 0);
     if (!connection)
         return;
+    /* Functions behind a wait that is not over would never be called. */
+    if (driver_wait_forget(connection))
+        connection_give_up(connection);
     driver_host_fn_drain(connection);
     driver_print_forget(&device->print, connection);
     driver_managed_forget(&device->managed);
