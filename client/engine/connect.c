@@ -253,6 +253,7 @@ static void delete_connection(gpushare_connection *connection)
             close(connection->eventfd);
         staging_destroy(&connection->staging);
         pthread_mutex_destroy(&connection->lists);
+        free(connection->joins.on);
     } else {
         free(connection->session.message);
     }

@@ -12,8 +12,7 @@
  * The registry's lock is held for no longer than it takes to look: a thread that has more to do
  * with a connection that is not its caller's holds the connection instead.
  *
- * No thread waits for the device while it holds `lists`. One thread may wait for room in a ring
- * while it holds `lists`: the default stream, while it joins the blocking streams.
+ * No thread waits for the device, or for room in a ring, while it holds `lists`.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_CONNECTION_H
 #define GPUSHARE_CLIENT_ENGINE_CONNECTION_H
@@ -38,6 +37,12 @@
 #include "common/ipc/shm.h"
 #include "common/list.h"
 #include "protocol.h"
+
+/* Where the default stream has to wait. Guarded by that stream's lock. */
+struct stream_joins {
+    struct proto_dependency *on;
+    size_t count, room;
+};
 
 struct gpushare_connection {
     /* The hot path reads these; constant once connected. */
@@ -65,6 +70,7 @@ struct gpushare_connection {
     struct session session;
     struct observer observer;
     struct ring_memory rings; /* grows under `lists` */
+    struct stream_joins joins;
     struct shm status_memory;
     bool windows_reserved;
     struct staging staging;

@@ -10,6 +10,7 @@
 
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
+#include "common/array.h"
 #include "common/ipc/doorbell.h"
 #include "common/messages.h"
 
@@ -269,15 +270,13 @@ static gpushare_error join_default(struct gpushare_stream *stream, uint64_t valu
     return GPUSHARE_SUCCESS;
 }
 
-/* The default stream waits for all that was pushed into each blocking stream before. */
-static gpushare_error join_blocking(struct gpushare_stream *stream)
+/* All that was pushed into each blocking stream before, and is not done. */
+static gpushare_error find_joins(const struct gpushare_stream *stream, struct stream_joins *joins)
 {
     gpushare_connection *connection = stream->connection;
-    struct proto_dependency waits[3];
-    struct gpushare_stream *joining[3];
-    uint32_t count = 0;
     gpushare_error error = GPUSHARE_SUCCESS;
     struct gpushare_stream *s;
+    joins->count = 0;
     pthread_mutex_lock(&connection->lists);
     LIST_FOR_EACH (s, &connection->streams, in_connection) {
         uint64_t value = stream_last(s);
@@ -292,21 +291,40 @@ static gpushare_error join_blocking(struct gpushare_stream *stream)
             s->joined_by_default = value;
             continue;
         }
-        waits[count] = (struct proto_dependency){.stream = s->index, .value = value};
-        joining[count++] = s;
-        if (count == 3) {
-            error = push_waits(stream, waits, count);
-            for (uint32_t i = 0; i < count && !error; i++)
-                joining[i]->joined_by_default = waits[i].value;
-            count = 0;
-            if (error)
-                break;
+        if (array_reserve(joins->on, joins->room, joins->count + 1) < 0) {
+            error = failure(MESSAGE(process_no_memory));
+            break;
         }
+        joins->on[joins->count++] = (struct proto_dependency){.stream = s->index, .value = value};
     }
-    if (count && !error && !(error = push_waits(stream, waits, count)))
-        for (uint32_t i = 0; i < count; i++)
-            joining[i]->joined_by_default = waits[i].value;
     pthread_mutex_unlock(&connection->lists);
+    return error;
+}
+
+/* In the order in which they were found. Where a stream was destroyed meanwhile, those behind it
+ * are joined once more at the next time. */
+static void note_joins(gpushare_connection *connection, const struct stream_joins *joins)
+{
+    struct gpushare_stream *s;
+    size_t i = 0;
+    pthread_mutex_lock(&connection->lists);
+    LIST_FOR_EACH (s, &connection->streams, in_connection)
+        if (i < joins->count && joins->on[i].stream == s->index)
+            s->joined_by_default = joins->on[i++].value;
+    pthread_mutex_unlock(&connection->lists);
+}
+
+/* A push may wait for room until somebody else's work ends, so it is made without `lists`. */
+static gpushare_error join_blocking(struct gpushare_stream *stream)
+{
+    enum { A_COMMAND = 3 };
+    struct stream_joins *joins = &stream->connection->joins;
+    gpushare_error error = find_joins(stream, joins);
+    for (size_t i = 0; i < joins->count && !error; i += A_COMMAND)
+        error =
+            push_waits(stream, &joins->on[i], (uint32_t)min(joins->count - i, (size_t)A_COMMAND));
+    if (joins->count && !error)
+        note_joins(stream->connection, joins);
     return error;
 }
 

@@ -113,6 +113,76 @@ static void other_threads_are_served_while_a_load_waits(void **state)
     gpushare_close(&gpu);
 }
 
+/* ---- one ring that is full ---- */
+
+enum { BLOCKING = 12 };
+
+struct filling {
+    struct endless endless; /* its kernel is in the blocking streams */
+    gpushare_stream *blocking[BLOCKING];
+    atomic_uint pushed;
+    pthread_t thread;
+};
+
+/* In a round the default stream gets a launch behind four waits, for what is new in the blocking
+ * streams. Each of those gets a wait and a launch, so the default stream's ring is full first. */
+static void *fill_default_stream(void *context)
+{
+    struct filling *filling = context;
+    struct gpushare_dim one = {1, 1, 1};
+    uint64_t word = (uint64_t)(uintptr_t)filling->endless.word;
+    void *parameters[] = {&word};
+    while (!atomic_load(filling->endless.word)) {
+        for (unsigned i = 0; i < BLOCKING; i++)
+            OK(gpushare_launch(filling->endless.function, one, one, 0, filling->blocking[i],
+                               parameters));
+        OK(gpushare_launch(filling->endless.function, one, one, 0, NULL, parameters));
+        atomic_fetch_add(&filling->pushed, 1);
+    }
+    return NULL;
+}
+
+static void await_full_ring(struct filling *filling)
+{
+    enum { LOOKS = 30 };
+    for (unsigned same = 0, seen = 0; same < LOOKS; same++) {
+        unsigned now = atomic_load(&filling->pushed);
+        if (now != seen || !now)
+            same = 0;
+        seen = now;
+        usleep(10000);
+    }
+}
+
+/* first: commands before the rounds. Of two numbers of them, one has a wait find the ring full. */
+static void streams_are_made_beside_a_full_default_stream(unsigned first)
+{
+    struct filling filling = {.pushed = 0};
+    gpushare_stream *other;
+    gpushare_connection *gpu = arrival_connect(server, 0);
+    endless_prepare(&filling.endless, gpu);
+    for (unsigned i = 0; i < BLOCKING; i++)
+        OK(gpushare_stream_create(gpu, 0, 0, &filling.blocking[i]));
+    for (unsigned i = 0; i < first; i++)
+        endless_start(&filling.endless, 1, 1);
+    assert_int_equal(pthread_create(&filling.thread, NULL, fill_default_stream, &filling), 0);
+    await_full_ring(&filling);
+    OK(gpushare_stream_create(gpu, 0, 0, &other));
+    OK(gpushare_stream_destroy(other));
+    /* The kernels have not been told to end. */
+    assert_int_equal(gpushare_stream_query(gpu, filling.blocking[0]), GPUSHARE_ERROR_NOT_READY);
+    atomic_store(filling.endless.word, 1);
+    pthread_join(filling.thread, NULL);
+    endless_end(&filling.endless);
+}
+
+static void a_full_default_stream_keeps_no_other_thread(void **state)
+{
+    (void)state;
+    for (unsigned first = 0; first < 2; first++)
+        streams_are_made_beside_a_full_default_stream(first);
+}
+
 /* ---- many calls at a time ---- */
 
 enum { THREADS = 8, ROUNDS = 2, STEPS = 60, OWNED = 8, LOADS = 3, LIVE = THREADS * OWNED };
@@ -297,6 +367,8 @@ int main(void)
     server_needs_softgpu();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(other_threads_are_served_while_a_load_waits, setup,
+                                        server_teardown),
+        cmocka_unit_test_setup_teardown(a_full_default_stream_keeps_no_other_thread, setup,
                                         server_teardown),
         cmocka_unit_test_setup_teardown(threads_that_ask_at_random_get_their_own, setup,
                                         server_teardown),

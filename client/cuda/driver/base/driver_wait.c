@@ -116,15 +116,10 @@ static void add_stream(struct progress *progress, const struct gpushare_stream *
     progress->running |= reached < last && !is_stuck(stream->connection, stream->index, reached);
 }
 
-/* A thread that waits for room in the default stream has `lists`, and the room may depend on the
- * end of a wait: so this thread must not wait for it. */
 static void add_connection(struct progress *progress, gpushare_connection *connection)
 {
     const struct gpushare_stream *stream;
-    if (pthread_mutex_trylock(&connection->lists)) {
-        progress->running = true;
-        return;
-    }
+    pthread_mutex_lock(&connection->lists);
     add_stream(progress, connection->default_stream);
     LIST_FOR_EACH (stream, &connection->streams, in_connection)
         add_stream(progress, stream);
