@@ -183,6 +183,8 @@ static void *launch_beside(void *context)
         if (++launches % 100 == 0)
             life_sum_demand(beside->runtime, &sum, (float)launches);
     }
+    /* Its copy waits for the launches. cudaFree need not: the strict software GPU draws that. */
+    life_sum_demand(beside->runtime, &sum, (float)launches);
     life_sum_free(beside->runtime, &sum);
     return NULL;
 }
