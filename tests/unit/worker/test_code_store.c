@@ -9,13 +9,17 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/units.h"
 #include "server/worker/code/cache/code_store.h"
+#include "tests/support/halted.h"
 
 enum { BYTES = 64 << 10 };
 
@@ -141,6 +145,52 @@ static void one_that_stands_by_sees_what_came_in_the_place_of_others(void **stat
     code_store_close(&standby);
 }
 
+/* A memory each half of which holds one piece: each piece is added where the last but one was. */
+enum { SMALL = 1024, PIECE = 200, NAMES = 5, HALTS = 20000 };
+
+static void *add_in_turn(void *argument)
+{
+    struct code_store *store = argument;
+    uint8_t codes[NAMES][PIECE];
+    for (unsigned i = 0; i < NAMES; i++)
+        fill(codes[i], PIECE, i);
+    for (unsigned i = 0; halted_turn(); i = (i + 1) % NAMES) {
+        const struct code_name name = name_of(i);
+        code_store_add(store, &name, codes[i], PIECE);
+    }
+    return NULL;
+}
+
+static void no_name_has_code_that_came_in_the_place_of_its_own(void **state)
+{
+    (void)state;
+    struct shm small;
+    struct code_store serving, standby;
+    pthread_t thread;
+    unsigned found = 0, wrong = 0, at = 0;
+    size_t bytes = 0;
+    assert_int_equal(shm_create(&small, "store", SMALL), 0);
+    assert_int_equal(code_store_open(&serving, dup(small.fd)), 0);
+    assert_int_equal(code_store_open(&standby, dup(small.fd)), 0);
+    halted_begin();
+    assert_int_equal(pthread_create(&thread, NULL, add_in_turn, &serving), 0);
+    const uint64_t end = clock_now() + UNITS_SECOND;
+    while (!found || (halted_count() < HALTS && clock_now() < end)) {
+        const struct code_name name = name_of(at++ % NAMES);
+        uint8_t want[PIECE], *code = code_store_copy(&standby, &name, &bytes);
+        fill(want, PIECE, (unsigned)(name.length - 10));
+        found += code != NULL;
+        /* An assertion would leave the other thread behind. */
+        wrong += code && (bytes != PIECE || memcmp(code, want, PIECE) != 0);
+        free(code);
+    }
+    halted_end(thread);
+    assert_int_equal(wrong, 0);
+    code_store_close(&serving);
+    code_store_close(&standby);
+    shm_release(&small);
+}
+
 static void code_that_is_too_large_drives_nothing_out(void **state)
 {
     (void)state;
@@ -205,6 +255,7 @@ int main(void)
         T(the_next_worker_finds_what_was_added),
         T(one_that_stands_by_sees_what_is_added_later),
         T(one_that_stands_by_sees_what_came_in_the_place_of_others),
+        T(no_name_has_code_that_came_in_the_place_of_its_own),
         T(the_latest_code_stays_when_room_is_short),
         T(code_that_is_too_large_drives_nothing_out),
         T(damaged_code_is_not_found),

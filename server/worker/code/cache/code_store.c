@@ -9,10 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/ipc/shared_word.h"
 #include "common/util.h"
 
-/* "GSCODE01". A change of the layout changes the number. */
-#define MAGIC UINT64_C(0x313045444f435347)
+/* "GSCODE02". A change of the layout, or of what `check` is of, changes the number. */
+#define MAGIC UINT64_C(0x323045444f435347)
 enum { HALVES = CODE_STORE_HALVES, ALIGN = 64 };
 
 struct header {
@@ -22,7 +23,8 @@ struct header {
     _Atomic uint64_t used[HALVES]; /* bytes of whole entries */
 };
 
-/* Its code follows. */
+/* Its code follows. check: of the name too, since another worker may put another entry in its place
+ * between two looks. */
 struct entry {
     struct code_name name;
     uint64_t bytes, check;
@@ -111,10 +113,13 @@ const struct hash_key *code_store_keys(const struct code_store *store)
     return store->memory.base ? header_of(store)->keys : NULL;
 }
 
-static uint64_t check_of(const struct code_store *store, const void *code, size_t bytes)
+static uint64_t check_of(const struct code_store *store, const struct code_name *name,
+                         const void *code, size_t bytes)
 {
     const struct hash_key *key = &header_of(store)->keys[0];
-    return hash_end(key, hash_add_bytes(key, hash_add(key, HASH_BEGIN, bytes), code, bytes));
+    uint64_t hash = hash_add(key, hash_add(key, HASH_BEGIN, bytes), name->length);
+    hash = hash_add(key, hash_add(key, hash, name->hashes[0]), name->hashes[1]);
+    return hash_end(key, hash_add_bytes(key, hash, code, bytes));
 }
 
 static uint64_t used_of(const struct code_store *store, uint32_t half)
@@ -123,14 +128,26 @@ static uint64_t used_of(const struct code_store *store, uint32_t half)
     return used < half_bytes(store) ? used : half_bytes(store);
 }
 
-/* The entry at a place; NULL: it does not end within the half. */
-static const struct entry *entry_at(const struct code_store *store, uint32_t half, uint64_t at)
+static struct entry *entry_at(const struct code_store *store, uint32_t half, uint64_t at)
+{
+    return (struct entry *)(half_at(store, half) + at);
+}
+
+/* Copies the entry at a place, since a worker may write there meanwhile. Returns false if it does
+ * not end within the half. */
+static bool entry_read(const struct code_store *store, uint32_t half, uint64_t at,
+                       struct entry *copy)
 {
     uint64_t used = used_of(store, half), left = at < used ? used - at : 0;
-    const struct entry *entry = (const struct entry *)(half_at(store, half) + at);
-    return left >= sizeof *entry && entry->bytes <= left && entry_bytes(entry->bytes) <= left
-               ? entry
-               : NULL;
+    const struct entry *entry = entry_at(store, half, at);
+    if (left < sizeof *entry)
+        return false;
+    *copy = (struct entry){.name = {.length = shared_word_hint(&entry->name.length),
+                                    .hashes = {shared_word_hint(&entry->name.hashes[0]),
+                                               shared_word_hint(&entry->name.hashes[1])}},
+                           .bytes = shared_word_hint(&entry->bytes),
+                           .check = shared_word_hint(&entry->check)};
+    return copy->bytes <= left && entry_bytes(copy->bytes) <= left;
 }
 
 /* Takes note of the entries that were added since. Another worker may have added them, or have
@@ -141,22 +158,22 @@ static void note_places(struct code_store *store)
         if (used_of(store, half) < store->seen[half])
             forget_places(store);
     for (uint32_t half = 0; half < HALVES; half++) {
-        const struct entry *entry;
-        while ((entry = entry_at(store, half, store->seen[half]))) {
+        struct entry entry;
+        while (entry_read(store, half, store->seen[half], &entry)) {
             struct place *place = malloc(sizeof *place);
             if (!place)
                 return;
-            *place =
-                (struct place){.link.name = entry->name, .half = half, .at = store->seen[half]};
+            *place = (struct place){.link.name = entry.name, .half = half, .at = store->seen[half]};
             code_index_add(&store->index, &place->link);
-            store->seen[half] += entry_bytes(entry->bytes);
+            store->seen[half] += entry_bytes(entry.bytes);
         }
     }
 }
 
 /* A half that was emptied and has been filled further since looks as if it had only grown. Then a
  * place has an entry of another name. */
-static const struct entry *find_entry(struct code_store *store, const struct code_name *name)
+static const struct place *find_place(struct code_store *store, const struct code_name *name,
+                                      struct entry *entry)
 {
     if (!store->memory.base)
         return NULL;
@@ -166,9 +183,8 @@ static const struct entry *find_entry(struct code_store *store, const struct cod
         if (!link)
             return NULL;
         const struct place *place = container_of(link, struct place, link);
-        const struct entry *entry = entry_at(store, place->half, place->at);
-        if (entry && code_name_equal(&entry->name, name))
-            return entry;
+        if (entry_read(store, place->half, place->at, entry) && code_name_equal(&entry->name, name))
+            return place;
         forget_places(store);
     }
     return NULL;
@@ -176,19 +192,19 @@ static const struct entry *find_entry(struct code_store *store, const struct cod
 
 void *code_store_copy(struct code_store *store, const struct code_name *name, size_t *bytes)
 {
-    const struct entry *entry = find_entry(store, name);
-    if (!entry)
+    struct entry entry;
+    const struct place *place = find_place(store, name, &entry);
+    if (!place)
         return NULL;
-    size_t count = entry->bytes;
-    void *code = malloc(count ? count : 1);
+    void *code = malloc(entry.bytes ? entry.bytes : 1);
     if (!code)
         return NULL;
-    memcpy(code, entry + 1, count);
-    if (entry->check != check_of(store, code, count)) {
+    memcpy(code, entry_at(store, place->half, place->at) + 1, entry.bytes);
+    if (entry.check != check_of(store, name, code, entry.bytes)) {
         free(code);
         return NULL;
     }
-    *bytes = count;
+    *bytes = entry.bytes;
     return code;
 }
 
@@ -210,13 +226,15 @@ static uint32_t make_room(struct code_store *store, uint64_t bytes)
 void code_store_add(struct code_store *store, const struct code_name *name, const void *code,
                     size_t bytes)
 {
+    struct entry there;
     if (!store->memory.base || bytes > half_bytes(store) ||
-        entry_bytes(bytes) > half_bytes(store) || find_entry(store, name))
+        entry_bytes(bytes) > half_bytes(store) || find_place(store, name, &there))
         return;
     uint32_t half = make_room(store, entry_bytes(bytes));
     _Atomic uint64_t *used = &header_of(store)->used[half];
-    struct entry *entry = (struct entry *)(half_at(store, half) + atomic_load(used));
-    *entry = (struct entry){.name = *name, .bytes = bytes, .check = check_of(store, code, bytes)};
+    struct entry *entry = entry_at(store, half, atomic_load(used));
+    *entry =
+        (struct entry){.name = *name, .bytes = bytes, .check = check_of(store, name, code, bytes)};
     memcpy(entry + 1, code, bytes);
     atomic_store_explicit(used, atomic_load(used) + entry_bytes(bytes), memory_order_release);
 }
