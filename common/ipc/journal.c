@@ -38,3 +38,21 @@ void journal_note(struct journal_entry *journal, uint32_t *next, uint32_t stream
         shared_word_publish(&entry->command[i], words[i]);
     shared_word_publish(&entry->value, value);
 }
+
+static void entry_copy(const struct journal_entry *entry, struct journal_entry *copy)
+{
+    copy->value = shared_word_read(&entry->value);
+    copy->stream = shared_word_read(&entry->stream);
+    for (int i = 0; i < JOURNAL_COMMAND_WORDS; i++)
+        copy->command[i] = shared_word_read(&entry->command[i]);
+}
+
+/* The value alone does not tell two commands apart, since each stream has one of that value. Two
+ * equal copies are one command: between them the entry was as they are, and had a value. */
+bool journal_read(const struct journal_entry *entry, struct journal_entry *copy)
+{
+    struct journal_entry again;
+    entry_copy(entry, copy);
+    entry_copy(entry, &again);
+    return copy->value && memcmp(copy, &again, sizeof again) == 0;
+}

@@ -6,12 +6,13 @@
  * see it. The ring itself is no witness: its client may write over what was read.
  *
  * The worker writes an entry before ring_shadow_begun names it. The latest JOURNAL_ENTRIES of a
- * client's commands stay. One thread of one process at a time writes; anybody reads when that
- * process is gone.
+ * client's commands stay. One thread of one process at a time writes. Anybody reads when that
+ * process is gone, and with journal_read before that too.
  */
 #ifndef GPUSHARE_COMMON_IPC_JOURNAL_H
 #define GPUSHARE_COMMON_IPC_JOURNAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,5 +37,9 @@ struct journal_entry *journal_at(void *shadow_memory, uint32_t streams);
 /* Writes a command of a stream as the next entry. *next: the caller's, 0 at first. */
 void journal_note(struct journal_entry *journal, uint32_t *next, uint32_t stream, uint64_t value,
                   const struct ring_descriptor *descriptor);
+
+/* Copies an entry that may be written meanwhile. Returns false if it has no command, or is being
+ * written. */
+bool journal_read(const struct journal_entry *entry, struct journal_entry *copy);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/ipc/journal.h"
+#include "common/units.h"
+#include "tests/support/halted.h"
 #include "tests/support/seed.h"
 
 enum { STREAMS = 5 };
@@ -95,11 +99,56 @@ static void no_entry_is_half_of_one_command_and_half_of_another(void **state)
     }
 }
 
+enum { HALTS = 20000, ROUND = 251 };
+
+/* Round by round, two streams have the same value in the same entry. */
+static void *note_in_one_place(void *argument)
+{
+    struct ring_descriptor descriptor;
+    for (uint64_t turn = 0; halted_turn(); turn++) {
+        uint32_t next = 0;
+        memset(descriptor.bytes, (int)(turn % ROUND), sizeof descriptor.bytes);
+        journal_note(argument, &next, (uint32_t)(turn % ROUND), 1 + turn % 2, &descriptor);
+    }
+    return NULL;
+}
+
+static bool is_whole(const struct journal_entry *entry)
+{
+    bool whole = entry->value == 1 || entry->value == 2;
+    for (int i = 0; i < JOURNAL_COMMAND_WORDS; i++)
+        whole &= entry->command[i] == entry->stream * UINT64_C(0x0101010101010101);
+    return whole;
+}
+
+static void an_entry_that_is_written_meanwhile_is_one_command_s(void **state)
+{
+    (void)state;
+    void *shadow = make_shadow();
+    struct journal_entry *journal = journal_at(shadow, STREAMS), entry;
+    pthread_t writer;
+    unsigned read = 0, torn = 0;
+    assert_false(journal_read(journal, &entry));
+    halted_begin();
+    assert_int_equal(pthread_create(&writer, NULL, note_in_one_place, journal), 0);
+    const uint64_t end = clock_now() + UNITS_SECOND;
+    while (!read || (halted_count() < HALTS && clock_now() < end))
+        if (journal_read(journal, &entry)) {
+            read++;
+            torn += !is_whole(&entry);
+        }
+    halted_end(writer);
+    assert_int_equal(torn, 0);
+    assert_true(journal_read(journal, &entry) && is_whole(&entry));
+    munmap(shadow, journal_shadow_bytes(STREAMS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_latest_commands_stay_and_the_words_are_left_alone),
         cmocka_unit_test(no_entry_is_half_of_one_command_and_half_of_another),
+        cmocka_unit_test(an_entry_that_is_written_meanwhile_is_one_command_s),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

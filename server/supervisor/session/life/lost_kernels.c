@@ -52,12 +52,9 @@ static void launches_find(struct launches *launches, void *shadow, uint32_t stre
     const struct journal_entry *journal = journal_at(shadow, streams);
     for (unsigned i = 0; i < JOURNAL_ENTRIES; i++) {
         struct proto_command_launch launch = {0};
-        /* A worker that is not lost yet may write the entry meanwhile: it is copied before it is
-         * checked, and counts only if its value is the same before and behind the copy. */
         struct journal_entry entry;
-        uint64_t value = shared_word_read(&journal[i].value);
-        memcpy(&entry, &journal[i], sizeof entry);
-        if (shared_word_read(&journal[i].value) != value || entry.value != value)
+        /* A worker that is not lost yet may write meanwhile. */
+        if (!journal_read(&journal[i], &entry))
             continue;
         memcpy(&launch, entry.command, offsetof(struct proto_command_launch, inline_parameters));
         if (in_flight(shadow, streams, &entry) && launch.opcode == PROTO_COMMAND_LAUNCH)
