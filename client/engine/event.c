@@ -93,7 +93,9 @@ gpushare_error event_record(gpushare_event *event, struct gpushare_stream *strea
         pthread_mutex_lock(&event->lock);
         event->recorded = true;
         event->lost = false;
-        event->settled = stream_has_lost(event->connection, stream->index, stream->producer.value);
+        /* A loss that begins meanwhile is this event's too. */
+        event->settled =
+            stream_has_recovered(event->connection, stream->index, stream->producer.value);
         event->stream = stream->index;
         event->value = stream->producer.value;
         pthread_mutex_unlock(&event->lock);

@@ -368,13 +368,29 @@ gpushare_error stream_push_alone(struct gpushare_stream *stream,
 
 /* ---- waiting ---- */
 
-bool stream_has_lost(const gpushare_connection *connection, uint32_t index, uint64_t value)
+/* The end of the stream's latest interruption, and whether that has lost the work of this value. */
+static uint64_t find_loss(const gpushare_connection *connection, uint32_t index, uint64_t value,
+                          bool *lost)
 {
     const struct proto_stream_status *status =
         ring_at(connection->rings.base, connection->status_memory.base, index).status;
     /* The end first: the server writes it last. */
     uint64_t lost_to = shared_word_read(&status->lost_to);
-    return ring_has_lost(shared_word_read(&status->lost_from), lost_to, value);
+    *lost = ring_has_lost(shared_word_read(&status->lost_from), lost_to, value);
+    return lost_to;
+}
+
+bool stream_has_lost(const gpushare_connection *connection, uint32_t index, uint64_t value)
+{
+    bool lost;
+    find_loss(connection, index, value, &lost);
+    return lost;
+}
+
+bool stream_has_recovered(const gpushare_connection *connection, uint32_t index, uint64_t value)
+{
+    bool lost;
+    return find_loss(connection, index, value, &lost) != RING_INTERRUPTED && lost;
 }
 
 static gpushare_error fail_lost(const gpushare_connection *connection, uint32_t index)

@@ -92,6 +92,9 @@ bool stream_has_reached(const gpushare_connection *connection, uint32_t index, u
  * after the timeline has reached the value. */
 bool stream_has_lost(const gpushare_connection *connection, uint32_t index, uint64_t value);
 
+/* Whether it was, and the stream was recovered since. */
+bool stream_has_recovered(const gpushare_connection *connection, uint32_t index, uint64_t value);
+
 /* Waits until the timeline of stream `index` has reached value, whether its work was done or lost.
  * Returns SUCCESS, or the error that ended the connection. */
 gpushare_error stream_await_value(gpushare_connection *connection, uint32_t index, uint64_t value);

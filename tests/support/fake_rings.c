@@ -144,6 +144,16 @@ void fake_work_error(struct fake_server *server, unsigned n, uint32_t stream, ui
     pthread_mutex_unlock(&server->lock);
 }
 
+void fake_interrupt(struct fake_server *server, unsigned n, uint32_t stream, uint64_t lost_from,
+                    uint64_t lost_to)
+{
+    pthread_mutex_lock(&server->lock);
+    struct proto_stream_status *status = fake_nth(server, n)->consumers[stream].ring.status;
+    __atomic_store_n(&status->lost_from, lost_from, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&status->lost_to, lost_to, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&server->lock);
+}
+
 unsigned fake_ready(struct fake_server *server, unsigned n, uint32_t stream)
 {
     pthread_mutex_lock(&server->lock);

@@ -102,6 +102,11 @@ void fake_drop(struct fake_server *server, unsigned n);
 /* Reports an error of a stream's work that does not end the connection. */
 void fake_work_error(struct fake_server *server, unsigned n, uint32_t stream, uint32_t error);
 
+/* Sets the ends of a stream's latest interruption. A worker reports it as an error of the stream's
+ * work behind that. */
+void fake_interrupt(struct fake_server *server, unsigned n, uint32_t stream, uint64_t lost_from,
+                    uint64_t lost_to);
+
 /* ---- rings by hand ---- */
 
 /* Returns the number of descriptors that are in the ring now. */
