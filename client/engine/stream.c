@@ -84,6 +84,18 @@ static gpushare_error fail_interrupted(const struct gpushare_stream *stream)
     return error ? error : failure(MESSAGE(stream_interrupted), stream->index);
 }
 
+/* Of several threads that see an error, the one that moves the mark reports it. A thread that has
+ * read the count long ago must not move it back: errors that were reported would seem new. */
+static bool move_mark(struct gpushare_stream *stream, uint32_t count)
+{
+    uint32_t seen = atomic_load_explicit(&stream->errors_seen, memory_order_relaxed);
+    while ((int32_t)(count - seen) > 0)
+        if (atomic_compare_exchange_weak_explicit(&stream->errors_seen, &seen, count,
+                                                  memory_order_acq_rel, memory_order_relaxed))
+            return true;
+    return false;
+}
+
 static gpushare_error report_error(struct gpushare_stream *stream) __attribute__((cold));
 static gpushare_error report_error(struct gpushare_stream *stream)
 {
@@ -94,8 +106,7 @@ static gpushare_error report_error(struct gpushare_stream *stream)
     /* It stays so until recovery_ask takes the error as reported. */
     if (stream_is_interrupted(stream))
         return fail_interrupted(stream);
-    /* Of several threads that see the error, the one that moves the mark reports it. */
-    if (atomic_exchange_explicit(&stream->errors_seen, count, memory_order_acq_rel) == count)
+    if (!move_mark(stream, count))
         return GPUSHARE_SUCCESS;
     uint32_t error = shared_word_read(&status->error);
     return failure_plain(error ? error : PROTO_ERROR_UNKNOWN);

@@ -6,7 +6,8 @@
  * processor meets it every day.
  *
  * The writer calls halted_turn behind each write. Now and then that sends the reader SIGUSR1, whose
- * handler waits until some more writes are done. One pair of threads at a time.
+ * handler waits until some more writes are done, or for a millisecond: the reader may hold a lock
+ * that the writer needs. One pair of threads at a time.
  */
 #ifndef GPUSHARE_TESTS_SUPPORT_HALTED_H
 #define GPUSHARE_TESTS_SUPPORT_HALTED_H
@@ -17,6 +18,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "common/clock.h"
+#include "common/units.h"
 
 enum {
     HALTED_EVERY = 16, /* writes between two signals, at least */
@@ -34,8 +38,9 @@ static inline void halted_stand_still(int number)
 {
     const uint64_t until =
         atomic_load(&halted.turns) + 1 + atomic_load(&halted.halts) % HALTED_WRITES;
+    const uint64_t end = clock_now() + UNITS_MS;
     (void)number;
-    while (!atomic_load(&halted.over) && atomic_load(&halted.turns) < until)
+    while (!atomic_load(&halted.over) && atomic_load(&halted.turns) < until && clock_now() < end)
         sched_yield();
     atomic_fetch_add(&halted.halts, 1);
     atomic_store(&halted.halting, false);

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Work that is lost between two steps of a client's thread. */
+/* Work that is lost, and errors of work, between two steps of a client's thread. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/clock.h"
+#include "common/units.h"
+#include "tests/support/halted.h"
 #include "tests/unit/client/fixture.h"
 
 static const struct fake_options by_hand = {.manual = true};
@@ -43,11 +49,62 @@ static void an_event_that_is_recorded_behind_a_loss_that_is_over_is_not_lost(voi
     fixture_stop(&f);
 }
 
+enum { HALTS = 200000 };
+
+struct failing {
+    struct fixture *fixture;
+    gpushare_stream *stream;
+    uint64_t errors, reported;
+};
+
+static bool reports(const struct fixture *f, const gpushare_stream *stream)
+{
+    return gpushare_stream_query(f->gpu, (gpushare_stream *)stream) ==
+           GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
+/* Either thread may be the first to see an error. Behind this thread's look it was seen. */
+static void *fail_and_ask(void *argument)
+{
+    struct failing *failing = argument;
+    bool go_on = true;
+    while (go_on) {
+        fake_work_error(failing->fixture->server, 0, 1, PROTO_ERROR_LAUNCH_OUT_OF_RESOURCES);
+        failing->errors++;
+        go_on = halted_turn();
+        failing->reported += reports(failing->fixture, failing->stream);
+    }
+    return NULL;
+}
+
+static void each_error_is_reported_to_one_of_two_threads(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct failing failing = {.fixture = &f};
+    pthread_t writer;
+    uint64_t reported = 0;
+    fixture_start(&f, NULL);
+    OK(gpushare_stream_create(f.gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &failing.stream));
+    fixture_launch(&f, failing.stream);
+    OK(gpushare_stream_synchronize(f.gpu, failing.stream));
+    halted_begin();
+    assert_int_equal(pthread_create(&writer, NULL, fail_and_ask, &failing), 0);
+    const uint64_t end = clock_now() + UNITS_SECOND;
+    while (!reported || (halted_count() < HALTS && clock_now() < end))
+        reported += reports(&f, failing.stream);
+    halted_end(writer);
+    assert_int_equal(reported + failing.reported, failing.errors);
+    assert_false(reports(&f, failing.stream));
+    fixture_stop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_that_is_recorded_while_its_work_is_lost_is_lost),
         cmocka_unit_test(an_event_that_is_recorded_behind_a_loss_that_is_over_is_not_lost),
+        cmocka_unit_test(each_error_is_reported_to_one_of_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
