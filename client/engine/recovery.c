@@ -42,7 +42,7 @@ static gpushare_error ask_recovery(struct gpushare_stream *stream,
                                    struct gpushare_recovery *recovery)
 {
     gpushare_connection *connection = stream->connection;
-    uint32_t seen = shared_word_read(&stream->producer.ring.status->error_count);
+    const struct proto_stream_status *status = stream->producer.ring.status;
     struct proto_stream_recover body = {.stream = stream->index};
     struct proto_stream_recovered reply;
     struct session_call call = {.request = PROTO_STREAM_RECOVER,
@@ -57,8 +57,11 @@ static gpushare_error ask_recovery(struct gpushare_stream *stream,
     recovery->finished = reply.finished;
     recovery->dropped = reply.dropped;
     take_ranges(connection, &reply, recovery);
-    /* An interruption since then counts anew. */
-    atomic_store_explicit(&stream->errors_seen, seen, memory_order_release);
+    /* Nothing was pushed meanwhile. So errors since then are of this interruption, which a worker
+     * may have told again; another one shows in the ends, which stand before its error. */
+    uint32_t count = shared_word_read(&status->error_count);
+    if (!stream_is_interrupted(stream))
+        atomic_store_explicit(&stream->errors_seen, count, memory_order_release);
     return GPUSHARE_SUCCESS;
 }
 

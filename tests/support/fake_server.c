@@ -357,6 +357,16 @@ static void on_stream_destroy(struct fake_server *server, struct fake_client *cl
     reply_done(server, client);
 }
 
+static void on_stream_recover(struct fake_server *server, struct fake_client *client)
+{
+    const struct proto_stream_recover *body = server->message.body;
+    struct proto_stream_status *status = client->consumers[body->stream].ring.status;
+    uint64_t finished = status->lost_from, value = client->consumers[body->stream].value;
+    struct proto_stream_recovered recovered = {.finished = finished, .dropped = value - finished};
+    __atomic_store_n(&status->lost_to, value, __ATOMIC_SEQ_CST);
+    reply(server, client, PROTO_STREAM_RECOVERED, &recovered, NULL, 0);
+}
+
 static void on_event_create(struct fake_server *server, struct fake_client *client)
 {
     struct proto_event_created created = {.event = ++client->event_next};
@@ -470,6 +480,9 @@ static void answer(struct fake_server *server, struct fake_client *client)
         break;
     case PROTO_STREAM_DESTROY:
         on_stream_destroy(server, client);
+        break;
+    case PROTO_STREAM_RECOVER:
+        on_stream_recover(server, client);
         break;
     case PROTO_EVENT_CREATE:
         on_event_create(server, client);

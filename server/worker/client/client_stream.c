@@ -56,15 +56,22 @@ static uint64_t *shadow_lost_to(const struct client_stream *stream)
 }
 
 /* The beginning before the end: a reader that sees the end sees its beginning. */
-static void set_lost(struct client_stream *stream, uint64_t from, uint64_t to)
+static void show_lost(const struct client_stream *stream)
 {
     struct proto_stream_status *status = stream->ring.ring.status;
+    shared_word_publish(&status->lost_from, stream->lost_from);
+    shared_word_publish(&status->lost_to, stream->lost_to);
+}
+
+/* The same order. A worker that dies before it has shown it to the client leaves that to the next
+ * one (find_losses). */
+static void set_lost(struct client_stream *stream, uint64_t from, uint64_t to)
+{
     stream->lost_from = from;
     stream->lost_to = to;
     shared_word_publish(shadow_lost_from(stream), from);
     shared_word_publish(shadow_lost_to(stream), to);
-    shared_word_publish(&status->lost_from, from);
-    shared_word_publish(&status->lost_to, to);
+    show_lost(stream);
 }
 
 void client_stream_interrupt(struct client_stream *stream, uint64_t finished)
@@ -286,15 +293,19 @@ static uint64_t reached_before(const struct client_stream *stream, uint64_t begu
 }
 
 /* Work that the lost worker had begun, and the device was not seen to finish, is lost. An
- * interruption from before goes on, and may have begun later than what was in flight then. */
+ * interruption from before goes on, and may have begun later than what was in flight then. That
+ * worker may have died before it had shown or told the client what it had noted; to tell the client
+ * twice tells it nothing new. */
 static void find_losses(struct client_stream *stream, uint64_t begun)
 {
     uint64_t reached = reached_before(stream, begun);
     stream->lost_from = shared_word_read(shadow_lost_from(stream));
     stream->lost_to = shared_word_read(shadow_lost_to(stream));
-    if (client_stream_is_interrupted(stream))
+    show_lost(stream);
+    bool interrupted = client_stream_is_interrupted(stream);
+    if (interrupted)
         stream->client->shared.interrupted_count++;
-    if (reached < begun)
+    if (interrupted || reached < begun)
         client_stream_interrupt(stream, reached);
 }
 

@@ -49,6 +49,51 @@ static void an_event_that_is_recorded_behind_a_loss_that_is_over_is_not_lost(voi
     fixture_stop(&f);
 }
 
+struct asker {
+    const struct fixture *fixture;
+    gpushare_stream *stream;
+    struct gpushare_recovery recovery;
+    gpushare_error error;
+};
+
+static void *recover(void *argument)
+{
+    struct asker *asker = argument;
+    asker->recovery.size = sizeof asker->recovery;
+    asker->error = gpushare_stream_recover(asker->fixture->gpu, asker->stream, &asker->recovery);
+    return NULL;
+}
+
+/* The worker that is asked to recover a stream is lost, and the next one tells of the interruption
+ * again before it is asked. */
+static void an_interruption_that_is_told_while_it_is_recovered_is_over(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct asker asker = {.fixture = &f};
+    pthread_t thread;
+    fixture_start(&f, &by_hand);
+    OK(gpushare_stream_create(f.gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &asker.stream));
+    fixture_launch(&f, asker.stream);
+    fake_interrupt(f.server, 0, 1, 0, RING_INTERRUPTED);
+    fake_work_error(f.server, 0, 1, PROTO_ERROR_INTERRUPTED);
+    assert_int_equal(fake_run(f.server, 0, 1, 1), 1);
+    assert_int_equal(gpushare_stream_query(f.gpu, asker.stream), GPUSHARE_ERROR_INTERRUPTED);
+    fake_hold(f.server, PROTO_STREAM_RECOVER, true);
+    assert_int_equal(pthread_create(&thread, NULL, recover, &asker), 0);
+    while (!fake_held(f.server))
+        sched_yield();
+    fake_work_error(f.server, 0, 1, PROTO_ERROR_INTERRUPTED);
+    fake_release(f.server, UINT32_MAX, 1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    OK(asker.error);
+    assert_int_equal(asker.recovery.dropped, 1);
+    OK(gpushare_stream_query(f.gpu, asker.stream));
+    fixture_launch(&f, asker.stream);
+    fake_hold(f.server, PROTO_STREAM_RECOVER, false);
+    fixture_stop(&f);
+}
+
 enum { HALTS = 200000 };
 
 struct failing {
@@ -104,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_that_is_recorded_while_its_work_is_lost_is_lost),
         cmocka_unit_test(an_event_that_is_recorded_behind_a_loss_that_is_over_is_not_lost),
+        cmocka_unit_test(an_interruption_that_is_told_while_it_is_recovered_is_over),
         cmocka_unit_test(each_error_is_reported_to_one_of_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

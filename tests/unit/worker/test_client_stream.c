@@ -117,6 +117,55 @@ static void a_stream_without_work_in_flight_has_lost_nothing(void **state)
     assert_int_equal(stream->lost_to, 4);
 }
 
+/* Sets the ends that the client was shown, and how often it was told of errors. */
+static struct proto_stream_status *shown(uint64_t from, uint64_t to, uint32_t errors)
+{
+    struct proto_stream_status *status =
+        ring_at(client->rings.base, client->status.base, AT).status;
+    shared_word_publish(&status->lost_from, from);
+    shared_word_publish(&status->lost_to, to);
+    shared_word_publish(&status->error_count, errors);
+    return status;
+}
+
+static void is_told(uint64_t shown_to, uint32_t errors)
+{
+    leave(7, 7, 7, 3, RING_INTERRUPTED);
+    const struct proto_stream_status *status = shown(2, shown_to, errors);
+    assert_non_null(client_stream_open(client, AT, 0));
+    assert_int_equal(status->lost_from, 3);
+    assert_int_equal(status->lost_to, RING_INTERRUPTED);
+    assert_int_equal(status->error, PROTO_ERROR_INTERRUPTED);
+    assert_true(status->error_count > errors);
+    assert_int_equal(client->shared.interrupted_count, 1);
+}
+
+/* The worker before died between two words of an interruption. */
+static void a_client_that_was_not_shown_an_interruption_is_told(void **state)
+{
+    (void)state;
+    is_told(2, 5);
+}
+
+static void a_client_that_was_shown_an_interruption_only_is_told(void **state)
+{
+    (void)state;
+    is_told(RING_INTERRUPTED, 0);
+}
+
+/* The worker before died while it let the stream go on. */
+static void a_client_is_shown_the_end_of_an_interruption(void **state)
+{
+    (void)state;
+    leave(7, 7, 7, 3, 7);
+    const struct proto_stream_status *status = shown(3, RING_INTERRUPTED, 1);
+    assert_false(client_stream_is_interrupted(client_stream_open(client, AT, 0)));
+    assert_int_equal(status->lost_from, 3);
+    assert_int_equal(status->lost_to, 7);
+    assert_int_equal(status->error_count, 1);
+    assert_int_equal(client->shared.interrupted_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +175,11 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(a_stream_without_work_in_flight_has_lost_nothing, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(a_client_that_was_not_shown_an_interruption_is_told, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_client_that_was_shown_an_interruption_only_is_told, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_client_is_shown_the_end_of_an_interruption, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
