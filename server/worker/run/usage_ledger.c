@@ -293,8 +293,11 @@ static void note_client(struct usage_ledger *ledger, struct worker *worker, stru
     placement_view(&worker->places, &client->place, clock_now(), &view);
     row.held_ns = client->held_before_ns + view.held_ns;
     client_lock(client);
+    /* Asked before the counts are read: work may have ended since the meter last looked, and what
+     * an idle client has used is not noted again. */
+    idle = !meter_owes(&worker->meter, client);
     read_counts(client, &row);
-    idle = !client_in_flight(client) &&
+    idle = idle && !client_in_flight(client) &&
            bits_next(client->shared.ready, 0, client->stream_count) == client->stream_count;
     bool added = gate_carry_take(&worker->gate, client, &carried);
     pthread_mutex_unlock(&client->lock);

@@ -531,6 +531,15 @@ void meter_collect(struct meter *meter)
     pthread_mutex_unlock(&meter->collecting);
 }
 
+/* A span leaves its client when its time was added. */
+bool meter_owes(struct meter *meter, const struct client *client)
+{
+    pthread_mutex_lock(&meter->lock);
+    bool owes = client->usage.spans != 0;
+    pthread_mutex_unlock(&meter->lock);
+    return owes;
+}
+
 void meter_forget(struct meter *meter, const struct client *client)
 {
     meter_collect(meter);

@@ -40,6 +40,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/cuda/cuda_driver.h"
@@ -123,6 +124,10 @@ void meter_end(struct meter *meter, struct client_stream *stream, uint64_t value
 /* Adds the time of spans that have ended, and of spans under way as far as it is certain, to the
  * clients' gpu_nanoseconds. Takes locks; calls the driver. */
 void meter_collect(struct meter *meter);
+
+/* Whether the device's time of some batch of the client is not in its gpu_nanoseconds to the end.
+ * If it is, that time is seen there by a look behind this one. */
+bool meter_owes(struct meter *meter, const struct client *client);
 
 /* A trace begins: work that ran before is counted first, so that it stays out of the trace. A trace
  * ends: work that still runs is written as far as it has come. Control thread. */

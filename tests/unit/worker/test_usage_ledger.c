@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The ledger of clients' use that the next worker reads: its last row is used, and a client beyond
- * that begins anew. */
+ * that begins anew. Time that is measured late is noted, and the supervisor can read it. */
+#include "common/ipc/usage_counts.h"
 #include "server/worker/run/usage_ledger.h"
 #include "tests/unit/worker/harness.h"
 
@@ -62,11 +63,56 @@ static void a_client_beyond_the_last_row_begins_anew(void **state)
     peer_detach(beyond);
 }
 
+static uint64_t measured(struct client *client)
+{
+    return atomic_load(&client->usage.gpu_nanoseconds);
+}
+
+/* The completer has counted all that the client had, and looks at it no more. */
+static void await_rest(struct client *client)
+{
+    const uint64_t end = clock_now() + 10 * UNITS_SECOND;
+    while (meter_owes(&harness.worker.meter, client) || atomic_load(&client->signals.completer)) {
+        assert_true(clock_now() < end);
+        sched_yield();
+    }
+}
+
+/* The work ends between the look at the device's times and the note. */
+static void use_that_is_measured_behind_the_note_is_in_the_next_one(void **state)
+{
+    (void)state;
+    struct shm shm;
+    struct usage_counts counts;
+    assert_int_equal(shm_create(&shm, "ledger", PROTO_LEDGER_BYTES), 0);
+    struct peer *peer = peer_attach(1);
+    open_ledger(&first, &shm);
+    pthread_mutex_lock(&harness.worker.meter.collecting);
+    struct client *client = worked(peer);
+    usage_ledger_note(&first, &harness.worker, client);
+    assert_true(usage_counts_read(shm.base, 1, &counts));
+    assert_int_equal(counts.launches, LAUNCHES);
+    assert_int_equal(counts.gpu_ns, 0);
+    pthread_mutex_unlock(&harness.worker.meter.collecting);
+    await_rest(client);
+    pthread_mutex_lock(&harness.worker.clients_lock);
+    usage_ledger_tick(&first, &harness.worker);
+    pthread_mutex_unlock(&harness.worker.clients_lock);
+    assert_true(usage_counts_read(shm.base, 1, &counts));
+    assert_true(measured(client) > 0);
+    assert_int_equal(counts.gpu_ns, measured(client));
+    usage_ledger_close(&first);
+    shm_release(&shm);
+    peer_detach(peer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_client_beyond_the_last_row_begins_anew, harness_setup,
                                         harness_stop),
+        cmocka_unit_test_setup_teardown(use_that_is_measured_behind_the_note_is_in_the_next_one,
+                                        harness_setup, harness_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
