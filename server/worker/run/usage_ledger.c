@@ -166,12 +166,14 @@ void usage_ledger_close(struct usage_ledger *ledger)
     pthread_mutex_destroy(&ledger->lock);
 }
 
-static int forget_all(struct ledger_memory *memory)
+/* Begins memory of another version. A worker that dies at any of these steps leaves all of them to
+ * the next one. */
+static int memory_begin(struct ledger_memory *memory)
 {
-    if (madvise(memory, PROTO_LEDGER_BYTES, MADV_REMOVE) < 0)
+    if (memory->version != VERSION && madvise(memory, PROTO_LEDGER_BYTES, MADV_REMOVE) < 0)
         return -errno;
-    memory->version = VERSION;
     usage_counts_begin(&memory->counts);
+    shared_word_publish(&memory->version, VERSION);
     return 0;
 }
 
@@ -187,8 +189,7 @@ int usage_ledger_open(struct usage_ledger *ledger, struct worker *worker, int fd
     pthread_mutex_lock(&ledger->lock);
     ledger->shm = shm;
     ledger->memory = shm.base;
-    if (ledger->memory->version != VERSION)
-        result = forget_all(ledger->memory);
+    result = memory_begin(ledger->memory);
     ledger->left = result == 0 ? left_read(ledger) : NULL;
     if (SLOT_READ(&ledger->memory->debts, debts))
         gate_carry_debts(&worker->gate, debts);

@@ -106,6 +106,29 @@ static void use_that_is_measured_behind_the_note_is_in_the_next_one(void **state
     peer_detach(peer);
 }
 
+/* A worker that died while it began the memory left a part of what says that it is begun. The
+ * supervisor could read no worker's counts from then on. */
+static void counts_are_read_behind_a_worker_that_died_while_it_began_the_memory(void **state)
+{
+    (void)state;
+    struct shm shm;
+    struct usage_counts counts;
+    assert_int_equal(shm_create(&shm, "ledger", PROTO_LEDGER_BYTES), 0);
+    struct usage_counts_table *table = shm.base;
+    struct peer *peer = peer_attach(1);
+    struct client *client = worked(peer);
+    open_ledger(&first, &shm);
+    usage_ledger_close(&first);
+    table->form = 0;
+    open_ledger(&next, &shm);
+    usage_ledger_note(&next, &harness.worker, client);
+    assert_true(usage_counts_read(table, 1, &counts));
+    assert_int_equal(counts.launches, LAUNCHES);
+    usage_ledger_close(&next);
+    shm_release(&shm);
+    peer_detach(peer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +136,9 @@ int main(void)
                                         harness_stop),
         cmocka_unit_test_setup_teardown(use_that_is_measured_behind_the_note_is_in_the_next_one,
                                         harness_setup, harness_stop),
+        cmocka_unit_test_setup_teardown(
+            counts_are_read_behind_a_worker_that_died_while_it_began_the_memory, harness_setup,
+            harness_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
