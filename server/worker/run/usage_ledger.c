@@ -374,8 +374,6 @@ static void give_counts(struct client *client, const struct client_row *row)
     client->usage.launches = row->launches;
     client->usage.copies = row->copies;
     client->usage.copied_bytes = row->copied_bytes;
-    atomic_store_explicit(&client->usage.gpu_nanoseconds, row->gpu_nanoseconds,
-                          memory_order_relaxed);
     memcpy(client->usage.waits, row->waits, sizeof row->waits);
     for (uint32_t i = 0; i < LATENCY_BUCKETS; i++)
         atomic_store_explicit(&client->usage.latencies[i], row->latencies[i], memory_order_relaxed);
@@ -399,6 +397,7 @@ void usage_ledger_give(struct usage_ledger *ledger, struct worker *worker, struc
                 account->taken = true;
         }
         give_counts(client, &known->row);
+        gate_carry_use(&worker->gate, client, known->row.gpu_nanoseconds);
         gate_carry_give(&worker->gate, client, &carried);
         client->ledger_at = known->at;
         known->taken = true;

@@ -690,6 +690,16 @@ bool gate_carry_take(struct gate *gate, struct client *client, struct gate_carri
     return added;
 }
 
+/* Under the lock: the completer charges all clients of the gate, and would charge this one for what
+ * is not noted as charged. */
+void gate_carry_use(struct gate *gate, struct client *client, uint64_t gpu_nanoseconds)
+{
+    pthread_mutex_lock(&gate->lock);
+    atomic_store_explicit(&client->usage.gpu_nanoseconds, gpu_nanoseconds, memory_order_relaxed);
+    client->gate.charged_gpu = gpu_nanoseconds;
+    pthread_mutex_unlock(&gate->lock);
+}
+
 void gate_carry_give(struct gate *gate, struct client *client, const struct gate_carried *from)
 {
     struct gate_client *at = &client->gate;
@@ -701,11 +711,8 @@ void gate_carry_give(struct gate *gate, struct client *client, const struct gate
             if (account->number && account->number == from->accounts[j].number)
                 carry_account_give(&gate->scheduler, account, &from->accounts[j], now);
         }
-    if (at->added) {
+    if (at->added)
         carry_client_give(&gate->scheduler, &at->scheduled, &from->client, now);
-        at->charged_gpu =
-            atomic_load_explicit(&client->usage.gpu_nanoseconds, memory_order_relaxed);
-    }
     pthread_mutex_unlock(&gate->lock);
 }
 

@@ -136,8 +136,11 @@ void gate_remove(struct gate *gate, struct client *client);
 
 /* Returns false for a client that was not added. Under the client's lock; any thread. */
 bool gate_carry_take(struct gate *gate, struct client *client, struct gate_carried *to);
-/* Control thread, for a client that was added a moment ago, with its counts of use. `of` is not
- * looked at: accounts are those that it counts in now, where one of the number is given. */
+/* Both: control thread, for a client that was added a moment ago and is not served yet.
+ * gate_carry_use sets its gpu_nanoseconds to what earlier workers have counted, which they have
+ * charged. gate_carry_give does not look at `of`: accounts are those that the client counts in now,
+ * where one of the number is given. */
+void gate_carry_use(struct gate *gate, struct client *client, uint64_t gpu_nanoseconds);
 void gate_carry_give(struct gate *gate, struct client *client, const struct gate_carried *from);
 /* It is served again from now on: what it is owed has not lapsed since gate_carry_give. */
 void gate_carry_resume(struct gate *gate, struct client *client);

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/error.h"
+#include "tests/support/halted.h"
 
 enum { PEERS = 4, MS = 1000000 };
 
@@ -672,6 +673,57 @@ static void a_clients_last_use_is_charged_before_it_goes(void **state)
     gate_close(&gate);
 }
 
+enum { HALTS = 2000 };
+
+static struct gate busy_gate;
+
+static void *charge(void *unused)
+{
+    (void)unused;
+    do
+        gate_charge_usage(&busy_gate);
+    while (halted_turn());
+    return NULL;
+}
+
+/* The completer charges while the control thread gives a client back what it had. */
+static bool is_charged_again(void)
+{
+    static struct client client;
+    struct error why = {0};
+    struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    struct scheduler_account user;
+    struct scheduler_accounts accounts = {{&user}, 1};
+    const struct gate_carried nothing = {.count = 0};
+    memset(&client, 0, sizeof client);
+    scheduler_account_open(&user, 7, "user 7", clock_now());
+    assert_int_equal(gate_add(&busy_gate, &client, &limits, &accounts, NULL, &why), 0);
+    pthread_mutex_lock(&busy_gate.lock);
+    scheduler_account_set_duty(&busy_gate.scheduler, &user, 2500, clock_now());
+    pthread_mutex_unlock(&busy_gate.lock);
+    gate_carry_use(&busy_gate, &client, 1000 * (uint64_t)MS);
+    gate_carry_give(&busy_gate, &client, &nothing);
+    gate_charge_usage(&busy_gate);
+    gate_remove(&busy_gate, &client);
+    return user.duty.parts < 0;
+}
+
+static void what_an_earlier_worker_has_charged_is_not_charged_again(void **state)
+{
+    (void)state;
+    pthread_t completer;
+    unsigned again = 0;
+    gate_open(&busy_gate);
+    halted_begin();
+    assert_int_equal(pthread_create(&completer, NULL, charge, NULL), 0);
+    const uint64_t end = clock_now() + 1000 * (uint64_t)MS;
+    while (halted_count() < HALTS && clock_now() < end)
+        again += is_charged_again();
+    halted_end(completer);
+    assert_int_equal(again, 0);
+    gate_close(&busy_gate);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -692,6 +744,7 @@ int main(void)
         T(lower_clients_stay_behind),
         T(levels_divide_the_devices_range),
         cmocka_unit_test(a_clients_last_use_is_charged_before_it_goes),
+        cmocka_unit_test(what_an_earlier_worker_has_charged_is_not_charged_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
