@@ -381,27 +381,53 @@ static void give_counts(struct client *client, const struct client_row *row)
     client->held_before_ns = row->held_ns;
 }
 
+static struct left_client *left_client(struct ledger_left *left, uint32_t number)
+{
+    for (uint32_t i = 0; left && i < left->client_count; i++)
+        if (!left->clients[i].taken && left->clients[i].row.number == number)
+            return &left->clients[i];
+    return NULL;
+}
+
+/* The supervisor bills what these have beyond the largest that it has read. They are written before
+ * the row, and for a client without a row too. */
+static void take_billed(struct usage_ledger *ledger, uint32_t number, struct client_row *row)
+{
+    struct usage_counts counts;
+    if (!ledger->memory || !usage_counts_read(&ledger->memory->counts, number, &counts))
+        return;
+    row->launches = max(row->launches, counts.launches);
+    row->copies = max(row->copies, counts.copies);
+    row->copied_bytes = max(row->copied_bytes, counts.copied_bytes);
+    row->gpu_nanoseconds = max(row->gpu_nanoseconds, counts.gpu_ns);
+}
+
+static void give_carried(struct usage_ledger *ledger, struct worker *worker, struct client *client,
+                         const struct client_row *row)
+{
+    struct gate_carried carried = {.client = row->carry};
+    for (; carried.count < PROTO_CLIENT_ACCOUNTS; carried.count++) {
+        struct left_account *account = left_account(ledger->left, row->accounts[carried.count]);
+        if (account && !account->taken)
+            carried.accounts[carried.count] = account->carry;
+        if (account)
+            account->taken = true;
+    }
+    gate_carry_give(&worker->gate, client, &carried);
+}
+
 void usage_ledger_give(struct usage_ledger *ledger, struct worker *worker, struct client *client)
 {
-    struct ledger_left *left = ledger->left;
-    for (uint32_t i = 0; left && i < left->client_count; i++) {
-        struct left_client *known = &left->clients[i];
-        if (known->taken || known->row.number != client->number)
-            continue;
-        struct gate_carried carried = {.client = known->row.carry};
-        for (; carried.count < PROTO_CLIENT_ACCOUNTS; carried.count++) {
-            struct left_account *account = left_account(left, known->row.accounts[carried.count]);
-            if (account && !account->taken)
-                carried.accounts[carried.count] = account->carry;
-            if (account)
-                account->taken = true;
-        }
-        give_counts(client, &known->row);
-        gate_carry_use(&worker->gate, client, known->row.gpu_nanoseconds);
-        gate_carry_give(&worker->gate, client, &carried);
-        client->ledger_at = known->at;
-        known->taken = true;
-    }
+    struct left_client *known = left_client(ledger->left, client->number);
+    struct client_row row = known ? known->row : (struct client_row){.number = client->number};
+    take_billed(ledger, client->number, &row);
+    give_counts(client, &row);
+    gate_carry_use(&worker->gate, client, row.gpu_nanoseconds);
+    if (!known)
+        return;
+    give_carried(ledger, worker, client, &row);
+    client->ledger_at = known->at;
+    known->taken = true;
 }
 
 static bool comes_back(const struct worker *worker, uint32_t number)

@@ -14,7 +14,8 @@
  * Use after the last note is lost with the worker. The supervisor keeps the memory, and
  * no client has it. The supervisor reads the counts at its head (common/ipc/usage_counts.h), also
  * of clients that have left. A row has two copies, which are written in turn: a worker may die at
- * any instruction. Where there are more clients than rows, the rest begins anew.
+ * any instruction. Where there are more clients than rows, the rest keeps those counts and begins
+ * anew otherwise.
  *
  * The ledger's lock is taken under worker->clients_lock and above client->lock.
  */
@@ -53,7 +54,7 @@ void usage_ledger_close(struct usage_ledger *ledger);
  * fd on success. Returns 0 or -errno. Control thread, once, before the first client. */
 int usage_ledger_open(struct usage_ledger *ledger, struct worker *worker, int fd);
 
-/* Gives a client that was attached again what it had. Does nothing for one that is not known.
+/* Gives a client that was attached again what it had, as far as that is known.
  * Control thread, before the other threads know the client. */
 void usage_ledger_give(struct usage_ledger *ledger, struct worker *worker, struct client *client);
 /* A new client comes: see above. Control thread. */

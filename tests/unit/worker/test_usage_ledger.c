@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The ledger of clients' use that the next worker reads: its last row is used, and a client beyond
- * that begins anew. Time that is measured late is noted, and the supervisor can read it. */
+ * that has its counts alone. Time that is measured late is noted, and the supervisor can read it.
+ */
 #include "common/ipc/usage_counts.h"
 #include "server/worker/run/usage_ledger.h"
 #include "tests/unit/worker/harness.h"
@@ -39,7 +40,7 @@ static uint64_t launches_given(struct client *client)
     return client->usage.launches;
 }
 
-static void a_client_beyond_the_last_row_begins_anew(void **state)
+static void a_client_beyond_the_last_row_keeps_what_it_is_billed_for(void **state)
 {
     (void)state;
     struct shm shm;
@@ -55,12 +56,35 @@ static void a_client_beyond_the_last_row_begins_anew(void **state)
     assert_int_equal(first.clients[LEDGER_ROWS - 1], 1);
     open_ledger(&next, &shm);
     assert_int_equal(launches_given(clients[0]), LAUNCHES);
-    assert_int_equal(launches_given(clients[1]), 0);
+    assert_int_equal(clients[1]->ledger_at, LEDGER_ROWS);
+    assert_int_equal(launches_given(clients[1]), LAUNCHES);
     usage_ledger_close(&first);
     usage_ledger_close(&next);
     shm_release(&shm);
     peer_detach(last);
     peer_detach(beyond);
+}
+
+/* A worker that dies behind the counts has not written the row. */
+static void no_count_falls_behind_what_the_supervisor_has_read(void **state)
+{
+    (void)state;
+    struct shm shm;
+    assert_int_equal(shm_create(&shm, "ledger", PROTO_LEDGER_BYTES), 0);
+    struct peer *peer = peer_attach(1);
+    struct client *client = worked(peer);
+    open_ledger(&first, &shm);
+    usage_ledger_note(&first, &harness.worker, client);
+    const struct usage_counts billed = {
+        .client = 1, .launches = LAUNCHES + 2, .gpu_ns = 1ull << 40};
+    usage_counts_write(shm.base, &billed);
+    open_ledger(&next, &shm);
+    assert_int_equal(launches_given(client), LAUNCHES + 2);
+    assert_int_equal(atomic_load(&client->usage.gpu_nanoseconds), 1ull << 40);
+    usage_ledger_close(&first);
+    usage_ledger_close(&next);
+    shm_release(&shm);
+    peer_detach(peer);
 }
 
 static uint64_t measured(struct client *client)
@@ -132,8 +156,10 @@ static void counts_are_read_behind_a_worker_that_died_while_it_began_the_memory(
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_client_beyond_the_last_row_begins_anew, harness_setup,
-                                        harness_stop),
+        cmocka_unit_test_setup_teardown(a_client_beyond_the_last_row_keeps_what_it_is_billed_for,
+                                        harness_setup, harness_stop),
+        cmocka_unit_test_setup_teardown(no_count_falls_behind_what_the_supervisor_has_read,
+                                        harness_setup, harness_stop),
         cmocka_unit_test_setup_teardown(use_that_is_measured_behind_the_note_is_in_the_next_one,
                                         harness_setup, harness_stop),
         cmocka_unit_test_setup_teardown(
