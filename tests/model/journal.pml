@@ -3,11 +3,14 @@
 /*
  * One stream, its client, the device, and workers that follow one another, each of which may die
  * between any two of its steps. The words outlive a worker: what the device has reached, what the
- * worker has begun, and the ends of what is lost.
+ * worker has begun, and the ends of what is lost, which stand once more where the client reads
+ * them. A command may be lost without having been begun: it waits for work that is lost.
  *
  * Mirrors server/worker/run/submitter_visit.c:run_some,
  * server/worker/client/client_stream.c:client_stream_begin,
  * server/worker/client/client_stream.c:client_stream_interrupt,
+ * server/worker/client/client_stream.c:find_losses,
+ * server/worker/client/client_stream.c:show_lost,
  * server/worker/client/client_stream.c:client_stream_drop,
  * server/worker/client/client_stream.c:client_stream_recover,
  * server/worker/client/client_stream.c:client_stream_open,
@@ -28,6 +31,7 @@
  *   NO_BARRIER  the next worker begins while the last one's device still works
  *   NO_MIN      a second loss forgets that the first one's work was lost as well
  *   NO_DROP     the commands behind a loss stay in the ring
+ *   NO_SHOW     the next worker does not show the client what the last one had noted
  */
 #ifndef PUSHES
 #define PUSHES 3
@@ -39,6 +43,7 @@
 byte tail;                                   /* the client's */
 byte begun, reached, completed;              /* words; the device writes the last two */
 byte lost_from, lost_to; bool interrupted;   /* words; interrupted: the end is not known yet */
+byte shown_from, shown_to; bool shown;       /* the same words, as the client sees them */
 byte executed[PUSHES + 1];
 byte next, end;                              /* the device's queue: after next, up to end */
 byte told_client, told_server;               /* what it has written of that */
@@ -54,6 +59,13 @@ bool alive, wants_recovery, done;
     :: crashes < CRASHES -> goto died                                                              \
     :: true                                                                                        \
     fi
+
+/* The beginning first. `interrupted` and its end are one word. */
+#define SHOW_LOSS                                                                                  \
+    shown_from = lost_from;                                                                        \
+    MAY_DIE;                                                                                       \
+    atomic { shown = interrupted; shown_to = lost_to };                                            \
+    MAY_DIE
 
 active proctype device()
 {
@@ -104,6 +116,9 @@ begin:
     completed = value;
     MAY_DIE;
 #endif
+#ifndef NO_SHOW
+    SHOW_LOSS;
+#endif
     if
     :: seen < begun ->
 #ifndef NO_MIN
@@ -113,7 +128,8 @@ begin:
 #endif
         MAY_DIE;
         interrupted = true;
-        MAY_DIE
+        MAY_DIE;
+        SHOW_LOSS
     :: else
     fi;
     begun = value;
@@ -134,6 +150,13 @@ begin:
 #endif
         MAY_DIE;
         value++
+    /* The next command waits for work that is lost. */
+    :: !interrupted && tail > value && reached == end ->
+        lost_from = value;
+        MAY_DIE;
+        interrupted = true;
+        MAY_DIE;
+        SHOW_LOSS
 #ifndef NO_DROP
     :: interrupted && reached == end && tail > value ->
         value = tail;
@@ -144,8 +167,15 @@ begin:
         reached = value;
         atomic { next = value; end = value; told_client = value; told_server = value }
 #endif
-    :: interrupted && wants_recovery && reached == tail ->
-        atomic { lost_to = tail; interrupted = false; wants_recovery = false }
+    :: wants_recovery && (!interrupted || reached == tail) ->
+        if
+        :: interrupted ->
+            atomic { lost_to = tail; interrupted = false };
+            MAY_DIE;
+            SHOW_LOSS
+        :: else
+        fi;
+        wants_recovery = false
     :: crashes < CRASHES -> goto died
     od;
 died:
@@ -180,8 +210,8 @@ active proctype client()
             :: break
             od;
             completed >= value;
-            atomic { goes_on = interrupted; to = lost_to };
-            from = lost_from;
+            atomic { goes_on = shown; to = shown_to };
+            from = shown_from;
             if
             :: value > from && (goes_on || value <= to) ->
                 wants_recovery = true;

@@ -102,7 +102,7 @@ check_all() {
     check holds journal PUSHES=4 CRASHES=1
     check holds journal PUSHES=2 CRASHES=3
     check holds journal DYING
-    for removed in NO_NOTE NO_LOSS NO_MARK NO_BARRIER NO_MIN NO_DROP; do
+    for removed in NO_NOTE NO_LOSS NO_MARK NO_BARRIER NO_MIN NO_DROP NO_SHOW; do
         check fails journal $removed
     done
 
