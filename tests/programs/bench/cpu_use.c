@@ -123,10 +123,9 @@ double cpu_use_below(pid_t pid)
     return seconds;
 }
 
-double cpu_use_of(pid_t pid)
+void cpu_use_threads(pid_t pid, const char *file, cpu_use_line *line, void *context)
 {
     char path[64], text[1024];
-    double total = 0;
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     DIR *folder = opendir(path);
     if (!folder)
@@ -135,13 +134,25 @@ double cpu_use_of(pid_t pid)
         if (entry->d_name[0] == '.')
             continue;
         char name[352];
-        snprintf(name, sizeof name, "%s/%s/schedstat", path, entry->d_name);
-        FILE *file = fopen(name, "re");
-        if (file && fgets(text, sizeof text, file))
-            total += strtod(text, NULL) / 1e9;
-        if (file)
-            fclose(file);
+        snprintf(name, sizeof name, "%s/%s/%s", path, entry->d_name, file);
+        FILE *of_thread = fopen(name, "re");
+        while (of_thread && fgets(text, sizeof text, of_thread))
+            line(context, text);
+        if (of_thread)
+            fclose(of_thread);
     }
     closedir(folder);
+}
+
+/* The file has one line, which begins with the nanoseconds. */
+static void add_seconds(void *context, const char *line)
+{
+    *(double *)context += strtod(line, NULL) / 1e9;
+}
+
+double cpu_use_of(pid_t pid)
+{
+    double total = 0;
+    cpu_use_threads(pid, "schedstat", add_seconds, &total);
     return total;
 }

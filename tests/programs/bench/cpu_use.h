@@ -26,4 +26,9 @@ double cpu_use_below(pid_t pid);
  * nanoseconds. Ends the program if there is no such process. */
 double cpu_use_of(pid_t pid);
 
+/* Calls `line` for each line of a file that every living thread of the process has in its folder of
+ * /proc. Ends the program if there is no such process. */
+typedef void cpu_use_line(void *context, const char *line);
+void cpu_use_threads(pid_t pid, const char *file, cpu_use_line *line, void *context);
+
 #endif

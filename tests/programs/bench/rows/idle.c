@@ -9,7 +9,6 @@
  *
  * No neighbours: the rows are what nobody's work costs.
  */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,30 +53,25 @@ static double process_bytes(pid_t pid)
     return kib * 1024;
 }
 
+struct switches {
+    unsigned long *counts;
+    size_t count, most;
+};
+
+static void read_switches(void *context, const char *line)
+{
+    struct switches *switches = context;
+    if (!strncmp(line, "voluntary_ctxt_switches:", 24) && switches->count < switches->most)
+        switches->counts[switches->count++] = strtoul(line + 24, NULL, 10);
+}
+
 /* Counts how often each thread of a process has gone to sleep so far. Returns the number of
  * threads. */
 static size_t thread_switches(pid_t pid, unsigned long *counts, size_t most)
 {
-    char path[64], line[256];
-    size_t n = 0;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    DIR *folder = opendir(path);
-    if (!folder)
-        bench_die("%s can't be read", path);
-    for (struct dirent *entry; n < most && (entry = readdir(folder));) {
-        if (entry->d_name[0] == '.')
-            continue;
-        char name[352];
-        snprintf(name, sizeof name, "%s/%s/status", path, entry->d_name);
-        FILE *file = fopen(name, "re");
-        while (file && fgets(line, sizeof line, file))
-            if (!strncmp(line, "voluntary_ctxt_switches:", 24))
-                counts[n++] = strtoul(line + 24, NULL, 10);
-        if (file)
-            fclose(file);
-    }
-    closedir(folder);
-    return n;
+    struct switches switches = {.counts = counts, .most = most};
+    cpu_use_threads(pid, "status", read_switches, &switches);
+    return switches.count;
 }
 
 static void open_idle(struct idle *idle)
