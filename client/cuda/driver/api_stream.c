@@ -14,7 +14,7 @@
 #include "client/engine/memory.h"
 #include "client/engine/stream.h"
 #include "client/engine/value_slot.h"
-#include "common/cuda/stream_value.h"
+#include "common/cuda/front/front.h"
 
 /* ---- streams ---- */
 
@@ -92,132 +92,36 @@ cuda_result cuStreamAddCallback(cuda_stream stream, cuda_stream_callback callbac
     return callback && !flags ? push_call(stream, &call) : CUDA_ERR_INVALID_VALUE;
 }
 
-/* ---- values in memory ---- */
+/* ---- words in memory ---- */
 
-/* Gives the stream for a write of `bytes` at ptr. */
-static cuda_result find_writer(cuda_stream handle, cuda_device_ptr ptr, size_t bytes,
-                               unsigned flags, struct gpushare_stream **stream)
+static bool is_reachable(gpushare_connection *connection, const struct stream_value *word)
 {
-    gpushare_connection *connection;
-    if (flags & ~(unsigned)CUDA_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
-        return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_stream_connection(handle, &connection));
-    enum memory_kind kind = memory_classify(connection, ptr, bytes);
-    if (ptr % bytes || (kind != MEMORY_DEVICE && kind != MEMORY_HOST))
-        return CUDA_ERR_INVALID_VALUE;
-    return driver_stream_of(connection, handle, stream);
+    enum memory_kind kind = memory_classify(connection, word->address, word->width);
+    return kind == MEMORY_DEVICE || kind == MEMORY_HOST;
 }
 
-/* A fill of one word. The work before it in the stream is done by then, so the barrier that a flag
- * could leave out is there anyway. */
-cuda_result cuStreamWriteValue32_v2(cuda_stream handle, cuda_device_ptr ptr, uint32_t value,
-                                    unsigned flags)
+/* A write of 4 bytes is a fill of one word. No fill is so wide as 8. */
+static cuda_result push_word(struct gpushare_stream *stream, const struct front_word *word)
 {
-    struct gpushare_stream *stream;
-    DRIVER_TRY(find_writer(handle, ptr, sizeof value, flags, &stream));
-    return driver_connection_result(stream->connection,
-                                    copy_fill(stream, ptr, value, sizeof value, 1));
+    const struct stream_value *value = &word->value;
+    if (word->wait)
+        return driver_wait_push(stream, value);
+    return driver_connection_result(
+        stream->connection,
+        value->width == 4
+            ? copy_fill(stream, value->address, (uint32_t)value->value, value->width, 1)
+            : value_slot_write(stream, value->address, value->value));
 }
 
-/* No fill is so wide. */
-cuda_result cuStreamWriteValue64_v2(cuda_stream handle, cuda_device_ptr ptr, uint64_t value,
-                                    unsigned flags)
+cuda_result front_words(cuda_stream handle, const struct front_word *words, unsigned count)
 {
-    struct gpushare_stream *stream;
-    DRIVER_TRY(find_writer(handle, ptr, sizeof value, flags, &stream));
-    return driver_connection_result(stream->connection, value_slot_write(stream, ptr, value));
-}
-
-static cuda_result refuse_flush(void)
-{
-    return DRIVER_ABSENT_CASE("flushes of remote writes in a stream's order");
-}
-
-static cuda_result read_wait(struct stream_value *wanted, cuda_device_ptr ptr, uint64_t value,
-                             unsigned width, unsigned flags)
-{
-    cuda_result result = stream_value_read(wanted, ptr, value, width, flags);
-    return result == CUDA_ERR_NOT_SUPPORTED ? refuse_flush() : result;
-}
-
-static cuda_result wait_value(cuda_stream handle, cuda_device_ptr ptr, uint64_t value,
-                              unsigned width, unsigned flags)
-{
-    struct stream_value wanted;
     struct gpushare_stream *stream;
     DRIVER_TRY(driver_stream_resolve(handle, &stream));
-    DRIVER_TRY(read_wait(&wanted, ptr, value, width, flags));
-    return driver_wait_push(stream, &wanted);
-}
-
-cuda_result cuStreamWaitValue32_v2(cuda_stream stream, cuda_device_ptr ptr, uint32_t value,
-                                   unsigned flags)
-{
-    return wait_value(stream, ptr, value, 4, flags);
-}
-
-cuda_result cuStreamWaitValue64_v2(cuda_stream stream, cuda_device_ptr ptr, uint64_t value,
-                                   unsigned flags)
-{
-    return wait_value(stream, ptr, value, 8, flags);
-}
-
-/* Of a batch nothing is done if one operation is refused, so all are looked at first. */
-static cuda_result check_operation(cuda_stream handle, const cuda_mem_op_params *op)
-{
-    struct stream_value wanted;
-    struct gpushare_stream *stream;
-    unsigned width =
-        op->operation == CUDA_MEM_OP_WRITE_VALUE_64 || op->operation == CUDA_MEM_OP_WAIT_VALUE_64
-            ? 8
-            : 4;
-    switch (op->operation) {
-    case CUDA_MEM_OP_WRITE_VALUE_32:
-    case CUDA_MEM_OP_WRITE_VALUE_64:
-        return find_writer(handle, op->write_value.address, width, op->write_value.flags, &stream);
-    case CUDA_MEM_OP_WAIT_VALUE_32:
-    case CUDA_MEM_OP_WAIT_VALUE_64:
-        DRIVER_TRY(read_wait(&wanted, op->write_value.address, 0, width, op->write_value.flags));
-        return find_writer(handle, op->write_value.address, width, 0, &stream);
-    case CUDA_MEM_OP_BARRIER:
-        return CUDA_OK;
-    case CUDA_MEM_OP_FLUSH_REMOTE_WRITES:
-        return refuse_flush();
-    default:
-        return CUDA_ERR_INVALID_VALUE;
-    }
-}
-
-static cuda_result make_operation(cuda_stream stream, const cuda_mem_op_params *op)
-{
-    cuda_device_ptr ptr = op->write_value.address;
-    unsigned flags = op->write_value.flags;
-    switch (op->operation) {
-    case CUDA_MEM_OP_WRITE_VALUE_32:
-        return cuStreamWriteValue32_v2(stream, ptr, op->write_value.value, flags);
-    case CUDA_MEM_OP_WRITE_VALUE_64:
-        return cuStreamWriteValue64_v2(stream, ptr, op->write_value.value64, flags);
-    case CUDA_MEM_OP_WAIT_VALUE_32:
-        return cuStreamWaitValue32_v2(stream, ptr, op->write_value.value, flags);
-    case CUDA_MEM_OP_WAIT_VALUE_64:
-        return cuStreamWaitValue64_v2(stream, ptr, op->write_value.value64, flags);
-    default:
-        return CUDA_OK;
-    }
-}
-
-/* A command of a stream follows the one before it, so a barrier is there anyway. */
-cuda_result cuStreamBatchMemOp_v2(cuda_stream stream, unsigned count, cuda_mem_op_params *ops,
-                                  unsigned flags)
-{
-    enum { COUNT_MAX = 256 }; /* CUDA's own limit */
-    if (flags || count > COUNT_MAX || (count && !ops))
-        return CUDA_ERR_INVALID_VALUE;
-    DRIVER_TRY(driver_stream_connection(stream, &(gpushare_connection *){NULL}));
     for (unsigned i = 0; i < count; i++)
-        DRIVER_TRY(check_operation(stream, &ops[i]));
+        if (!is_reachable(stream->connection, &words[i].value))
+            return CUDA_ERR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++)
-        DRIVER_TRY(make_operation(stream, &ops[i]));
+        DRIVER_TRY(push_word(stream, &words[i]));
     return CUDA_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Streams: the shorter forms of calls on them, what they are, their attributes, and captures, of
- * which there are none. */
+/* Streams: the shorter forms of calls on them, what they are, their attributes, captures, of which
+ * there are none, and their operations on words in memory. */
 #include <string.h>
 
 #include "common/cuda/front/driver_absent.h"
@@ -247,4 +247,112 @@ cuda_result cuThreadExchangeStreamCaptureMode(int *mode)
     kept = *mode;
     *mode = before;
     return CUDA_OK;
+}
+
+/* ---- words in memory ---- */
+
+/* CAN_FLUSH_REMOTE_WRITES is 0 for every device. */
+static cuda_result refuse_flush(void)
+{
+    return DRIVER_ABSENT_CASE("flushes of remote writes in a stream's order");
+}
+
+/* The work before a write is done by then, so the barrier that a flag could leave out is there
+ * anyway. */
+static cuda_result read_write(struct front_word *word, unsigned flags)
+{
+    word->wait = false;
+    return flags & ~(unsigned)CUDA_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER ? CUDA_ERR_INVALID_VALUE
+                                                                        : CUDA_OK;
+}
+
+static cuda_result read_wait(struct front_word *word, unsigned flags)
+{
+    word->wait = true;
+    word->value.condition = flags & ~(unsigned)CUDA_STREAM_WAIT_VALUE_FLUSH;
+    if (word->value.condition > CUDA_STREAM_WAIT_VALUE_NOR)
+        return CUDA_ERR_INVALID_VALUE;
+    return flags & (unsigned)CUDA_STREAM_WAIT_VALUE_FLUSH ? refuse_flush() : CUDA_OK;
+}
+
+/* The members of an operation that waits lie where those of one that writes do. */
+static cuda_result read_operation(const cuda_mem_op_params *op, struct front_word *word)
+{
+    unsigned flags = op->write_value.flags;
+    bool wide =
+        op->operation == CUDA_MEM_OP_WRITE_VALUE_64 || op->operation == CUDA_MEM_OP_WAIT_VALUE_64;
+    word->value =
+        (struct stream_value){.address = op->write_value.address,
+                              .value = wide ? op->write_value.value64 : op->write_value.value,
+                              .width = wide ? 8 : 4};
+    switch (op->operation) {
+    case CUDA_MEM_OP_FLUSH_REMOTE_WRITES:
+        return refuse_flush();
+    case CUDA_MEM_OP_WRITE_VALUE_32:
+    case CUDA_MEM_OP_WRITE_VALUE_64:
+        DRIVER_TRY(read_write(word, flags));
+        break;
+    case CUDA_MEM_OP_WAIT_VALUE_32:
+    case CUDA_MEM_OP_WAIT_VALUE_64:
+        DRIVER_TRY(read_wait(word, flags));
+        break;
+    default:
+        return CUDA_ERR_INVALID_VALUE;
+    }
+    return word->value.address % word->value.width ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
+}
+
+/* An operation of a stream follows the one before it, so a barrier is there anyway. */
+cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_op_params *ops,
+                                  unsigned flags)
+{
+    enum { OPERATIONS_MAX = 256 }; /* CUDA's own limit */
+    struct front_word words[OPERATIONS_MAX];
+    struct front_stream stream;
+    unsigned used = 0;
+    DRIVER_TRY(front_stream_find(handle, &stream));
+    if (!count || count > OPERATIONS_MAX || !ops || flags)
+        return CUDA_ERR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++)
+        if (ops[i].operation != CUDA_MEM_OP_BARRIER)
+            DRIVER_TRY(read_operation(&ops[i], &words[used++]));
+    return used ? front_words(handle, words, used) : CUDA_OK;
+}
+
+static cuda_result make_operation(cuda_stream stream, cuda_mem_op_params op)
+{
+    return cuStreamBatchMemOp_v2(stream, 1, &op, 0);
+}
+
+cuda_result cuStreamWriteValue32_v2(cuda_stream stream, cuda_device_ptr ptr, uint32_t value,
+                                    unsigned flags)
+{
+    return make_operation(
+        stream, (cuda_mem_op_params){
+                    .write_value = {CUDA_MEM_OP_WRITE_VALUE_32, ptr, {.value = value}, flags, 0}});
+}
+
+cuda_result cuStreamWriteValue64_v2(cuda_stream stream, cuda_device_ptr ptr, uint64_t value,
+                                    unsigned flags)
+{
+    return make_operation(
+        stream,
+        (cuda_mem_op_params){
+            .write_value = {CUDA_MEM_OP_WRITE_VALUE_64, ptr, {.value64 = value}, flags, 0}});
+}
+
+cuda_result cuStreamWaitValue32_v2(cuda_stream stream, cuda_device_ptr ptr, uint32_t value,
+                                   unsigned flags)
+{
+    return make_operation(
+        stream, (cuda_mem_op_params){
+                    .write_value = {CUDA_MEM_OP_WAIT_VALUE_32, ptr, {.value = value}, flags, 0}});
+}
+
+cuda_result cuStreamWaitValue64_v2(cuda_stream stream, cuda_device_ptr ptr, uint64_t value,
+                                   unsigned flags)
+{
+    return make_operation(
+        stream, (cuda_mem_op_params){
+                    .write_value = {CUDA_MEM_OP_WAIT_VALUE_64, ptr, {.value64 = value}, flags, 0}});
 }

@@ -19,6 +19,7 @@
 
 #include "common/cuda/cuda_driver.h"
 #include "common/cuda/memory_pool.h"
+#include "common/cuda/stream_value.h"
 #include "common/devices_max.h"
 #include "common/error.h"
 
@@ -123,6 +124,19 @@ static inline cuda_stream front_stream_own(cuda_stream handle)
 {
     return handle ? handle : CUDA_STREAM_PER_THREAD;
 }
+
+/* ---- words in memory ---- */
+
+/* A stream memory operation: a write of a word, whose condition means nothing, or a wait for one.
+ */
+struct front_word {
+    bool wait;
+    struct stream_value value;
+};
+
+/* Puts them into a stream in their order. Nothing is done, and CUDA_ERR_INVALID_VALUE returned, if
+ * one names memory that the stream's context does not have. */
+cuda_result front_words(cuda_stream stream, const struct front_word *words, unsigned count);
 
 /* ---- modules ---- */
 

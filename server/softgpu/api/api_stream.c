@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 #include "common/cuda/front/driver_pool.h"
-#include "common/cuda/stream_value.h"
+#include "common/cuda/front/front.h"
+#include "common/util.h"
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/device/context_lock.h"
 #include "server/softgpu/device/cost.h"
@@ -158,22 +159,17 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsig
 
 /* ---- stream memory operations ------------------------------------------------------------- */
 
-static cuda_result make_write(struct operation_write *write, cuda_device_ptr address,
-                              uint64_t value, unsigned width, unsigned flags)
+/* Writes that stand together are one operation, as they are on a device. */
+static unsigned count_writes(const struct front_word *words, unsigned count)
 {
-    /* Work before it is done by then, so the barrier that a flag could leave out is there anyway.
-     */
-    if (flags & ~(unsigned)CUDA_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) {
-        report("stream write: flags 0x%x are not supported", flags);
-        return CUDA_ERR_NOT_SUPPORTED;
-    }
-    if (address % width != 0 || !memory_accessible(address, width, MEMORY_WRITE))
-        return CUDA_ERR_INVALID_VALUE;
-    *write = (struct operation_write){address, value, width};
-    return CUDA_OK;
+    unsigned run = 0;
+
+    while (run < count && !words[run].wait)
+        run++;
+    return run;
 }
 
-static cuda_result submit_writes(struct stream *stream, const struct operation_write *writes,
+static cuda_result submit_writes(struct stream *stream, const struct front_word *words,
                                  unsigned count)
 {
     struct operation *op;
@@ -182,49 +178,16 @@ static cuda_result submit_writes(struct stream *stream, const struct operation_w
         return CUDA_ERR_NOT_SUPPORTED;
     op = stream_operation_create(OPERATION_WRITE);
     if (op)
-        op->write.writes = malloc(count * sizeof(*writes));
+        op->write.writes = malloc(count * sizeof(*op->write.writes));
     if (!op || !op->write.writes) {
         free(op);
         return CUDA_ERR_OUT_OF_MEMORY;
     }
     for (unsigned i = 0; i < count; i++)
-        op->write.writes[i] = writes[i];
+        op->write.writes[i] = (struct operation_write){words[i].value.address, words[i].value.value,
+                                                       words[i].value.width};
     op->write.count = count;
     return enqueue_operation(stream, op);
-}
-
-static cuda_result write_value(cuda_stream handle, cuda_device_ptr address, uint64_t value,
-                               unsigned width, unsigned flags)
-{
-    struct operation_write write;
-    struct stream *stream;
-
-    DRIVER_TRY(api_stream(handle, &stream));
-    DRIVER_TRY(make_write(&write, address, value, width, flags));
-    return submit_writes(stream, &write, 1);
-}
-
-cuda_result cuStreamWriteValue32_v2(cuda_stream stream, cuda_device_ptr address, uint32_t value,
-                                    unsigned flags)
-{
-    return write_value(stream, address, value, 4, flags);
-}
-
-cuda_result cuStreamWriteValue64_v2(cuda_stream stream, cuda_device_ptr address, uint64_t value,
-                                    unsigned flags)
-{
-    return write_value(stream, address, value, 8, flags);
-}
-
-static cuda_result read_wait(struct stream_value *wanted, cuda_device_ptr address, uint64_t value,
-                             unsigned width, unsigned flags)
-{
-    cuda_result result = stream_value_read(wanted, address, value, width, flags);
-
-    if (result == CUDA_ERR_NOT_SUPPORTED)
-        report("stream wait: a flush of remote writes is not supported");
-    DRIVER_TRY(result);
-    return memory_accessible(address, width, MEMORY_READ) ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
 }
 
 static cuda_result submit_wait(struct stream *stream, const struct stream_value *wanted)
@@ -240,97 +203,25 @@ static cuda_result submit_wait(struct stream *stream, const struct stream_value 
     return enqueue_operation(stream, op);
 }
 
-static cuda_result wait_value(cuda_stream handle, cuda_device_ptr address, uint64_t value,
-                              unsigned width, unsigned flags)
+cuda_result front_words(cuda_stream handle, const struct front_word *words, unsigned count)
 {
-    struct stream_value wanted;
     struct stream *stream;
+    unsigned run;
 
     DRIVER_TRY(api_stream(handle, &stream));
-    DRIVER_TRY(read_wait(&wanted, address, value, width, flags));
-    return submit_wait(stream, &wanted);
-}
-
-cuda_result cuStreamWaitValue32_v2(cuda_stream stream, cuda_device_ptr address, uint32_t value,
-                                   unsigned flags)
-{
-    return wait_value(stream, address, value, 4, flags);
-}
-
-cuda_result cuStreamWaitValue64_v2(cuda_stream stream, cuda_device_ptr address, uint64_t value,
-                                   unsigned flags)
-{
-    return wait_value(stream, address, value, 8, flags);
-}
-
-/* One of a batch, checked. A barrier is one with the order of the stream, and no operation. */
-struct memory_operation {
-    enum { MEMORY_BARRIER, MEMORY_WAIT, MEMORY_STORE } kind;
-    struct stream_value wanted;
-    struct operation_write write;
-};
-
-static cuda_result read_mem_op(const cuda_mem_op_params *params, struct memory_operation *read)
-{
-    bool wide = params->operation == CUDA_MEM_OP_WRITE_VALUE_64 ||
-                params->operation == CUDA_MEM_OP_WAIT_VALUE_64;
-    uint64_t value = wide ? params->write_value.value64 : params->write_value.value;
-    cuda_device_ptr address = params->write_value.address;
-    unsigned flags = params->write_value.flags;
-
-    switch (params->operation) {
-    case CUDA_MEM_OP_WRITE_VALUE_32:
-    case CUDA_MEM_OP_WRITE_VALUE_64:
-        read->kind = MEMORY_STORE;
-        return make_write(&read->write, address, value, wide ? 8 : 4, flags);
-    case CUDA_MEM_OP_WAIT_VALUE_32:
-    case CUDA_MEM_OP_WAIT_VALUE_64:
-        read->kind = MEMORY_WAIT;
-        return read_wait(&read->wanted, address, value, wide ? 8 : 4, flags);
-    case CUDA_MEM_OP_BARRIER:
-        read->kind = MEMORY_BARRIER;
-        return CUDA_OK;
-    case CUDA_MEM_OP_FLUSH_REMOTE_WRITES:
-        report("stream memory operation %d is not supported: only waits, writes and barriers are",
-               (int)params->operation);
-        return CUDA_ERR_NOT_SUPPORTED;
-    }
-    return CUDA_ERR_INVALID_VALUE;
-}
-
-/* Writes that stand together are one operation, as they are on a device. */
-static cuda_result submit_batch(struct stream *stream, const struct memory_operation *ops,
-                                unsigned count, struct operation_write *writes)
-{
-    unsigned used = 0;
-
-    for (unsigned i = 0; i < count; i++) {
-        if (ops[i].kind == MEMORY_STORE)
-            writes[used++] = ops[i].write;
-        if (ops[i].kind != MEMORY_WAIT)
-            continue;
-        if (used)
-            DRIVER_TRY(submit_writes(stream, writes, used));
-        used = 0;
-        DRIVER_TRY(submit_wait(stream, &ops[i].wanted));
-    }
-    return used ? submit_writes(stream, writes, used) : CUDA_OK;
-}
-
-cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_op_params *ops,
-                                  unsigned flags)
-{
-    enum { OPERATIONS_MAX = 256 };
-    struct memory_operation read[OPERATIONS_MAX];
-    struct operation_write writes[OPERATIONS_MAX];
-    struct stream *stream;
-
-    DRIVER_TRY(api_stream(handle, &stream));
-    if (count == 0 || count > OPERATIONS_MAX || !ops || flags != 0)
-        return CUDA_ERR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++)
-        DRIVER_TRY(read_mem_op(&ops[i], &read[i]));
-    return submit_batch(stream, read, count, writes);
+        if (!memory_accessible(words[i].value.address, words[i].value.width,
+                               words[i].wait ? MEMORY_READ : MEMORY_WRITE))
+            return CUDA_ERR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i += run) {
+        run = count_writes(&words[i], count - i);
+        if (run)
+            DRIVER_TRY(submit_writes(stream, &words[i], run));
+        else
+            DRIVER_TRY(submit_wait(stream, &words[i].value));
+        run = max(run, 1u);
+    }
+    return CUDA_OK;
 }
 
 cuda_result cuLaunchHostFunc(cuda_stream handle, cuda_host_fn fn, void *user)

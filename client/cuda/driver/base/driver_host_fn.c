@@ -3,11 +3,11 @@
 #include "client/cuda/driver/base/driver_host_fn.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "client/cuda/driver/base/driver_result.h"
+#include "client/cuda/driver/base/driver_thread.h"
 #include "client/engine/connection.h"
 #include "client/engine/recovery.h"
 #include "client/engine/stream.h"
@@ -89,22 +89,14 @@ static void *main_of_thread(void *unused)
     return NULL;
 }
 
-/* Under order. The program's signals are for its own threads. */
+/* Under order. */
 static cuda_result start(void)
 {
-    pthread_t thread;
-    sigset_t all, before;
     if (started)
         return CUDA_OK;
     atomic_store(&driver_host_fn_used, true);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    started = !pthread_create(&thread, NULL, main_of_thread, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!started)
-        return CUDA_ERR_OPERATING_SYSTEM;
-    pthread_setname_np(thread, "gpushare-host");
-    pthread_detach(thread);
+    DRIVER_TRY(driver_thread_start("gpushare-host", main_of_thread));
+    started = true;
     return CUDA_OK;
 }
 

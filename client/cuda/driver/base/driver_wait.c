@@ -3,12 +3,12 @@
 #include "client/cuda/driver/base/driver_wait.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #include "client/cuda/driver/base/driver_result.h"
+#include "client/cuda/driver/base/driver_thread.h"
 #include "client/engine/connection.h"
 #include "client/engine/copy.h"
 #include "client/engine/memory.h"
@@ -377,12 +377,10 @@ static void *main_of_thread(void *unused)
     return NULL;
 }
 
-/* With the lock. The program's signals are for its own threads. */
+/* With the lock. */
 static cuda_result start(void)
 {
     pthread_condattr_t monotonic;
-    pthread_t thread;
-    sigset_t all, before;
     if (started)
         return CUDA_OK;
     pthread_condattr_init(&monotonic);
@@ -390,14 +388,8 @@ static cuda_result start(void)
     pthread_cond_init(&changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_cond_init(&rested, NULL);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    started = !pthread_create(&thread, NULL, main_of_thread, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!started)
-        return CUDA_ERR_OPERATING_SYSTEM;
-    pthread_setname_np(thread, "gpushare-wait");
-    pthread_detach(thread);
+    DRIVER_TRY(driver_thread_start("gpushare-wait", main_of_thread));
+    started = true;
     return CUDA_OK;
 }
 
