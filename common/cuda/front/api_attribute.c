@@ -275,17 +275,13 @@ static cuda_result read_wait(struct front_word *word, unsigned flags)
     return flags & (unsigned)CUDA_STREAM_WAIT_VALUE_FLUSH ? refuse_flush() : CUDA_OK;
 }
 
-/* The members of an operation that waits lie where those of one that writes do. */
-static cuda_result read_operation(const cuda_mem_op_params *op, struct front_word *word)
+static cuda_result read_operation(cuda_mem_op operation, cuda_device_ptr ptr, uint64_t value,
+                                  unsigned flags, struct front_word *word)
 {
-    unsigned flags = op->write_value.flags;
-    bool wide =
-        op->operation == CUDA_MEM_OP_WRITE_VALUE_64 || op->operation == CUDA_MEM_OP_WAIT_VALUE_64;
-    word->value =
-        (struct stream_value){.address = op->write_value.address,
-                              .value = wide ? op->write_value.value64 : op->write_value.value,
-                              .width = wide ? 8 : 4};
-    switch (op->operation) {
+    bool wide = operation == CUDA_MEM_OP_WRITE_VALUE_64 || operation == CUDA_MEM_OP_WAIT_VALUE_64;
+    word->value = (struct stream_value){
+        .address = ptr, .value = wide ? value : (uint32_t)value, .width = wide ? 8 : 4};
+    switch (operation) {
     case CUDA_MEM_OP_FLUSH_REMOTE_WRITES:
         return refuse_flush();
     case CUDA_MEM_OP_WRITE_VALUE_32:
@@ -299,10 +295,12 @@ static cuda_result read_operation(const cuda_mem_op_params *op, struct front_wor
     default:
         return CUDA_ERR_INVALID_VALUE;
     }
-    return word->value.address % word->value.width ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
+    return ptr % word->value.width ? CUDA_ERR_INVALID_VALUE : CUDA_OK;
 }
 
-/* An operation of a stream follows the one before it, so a barrier is there anyway. */
+/* The members of an operation that waits lie where those of one that writes do, and a value of 4
+ * bytes where the lower half of one of 8 does. An operation of a stream follows the one before it,
+ * so a barrier is there anyway. */
 cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_op_params *ops,
                                   unsigned flags)
 {
@@ -315,44 +313,42 @@ cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_o
         return CUDA_ERR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++)
         if (ops[i].operation != CUDA_MEM_OP_BARRIER)
-            DRIVER_TRY(read_operation(&ops[i], &words[used++]));
+            DRIVER_TRY(read_operation(ops[i].operation, ops[i].write_value.address,
+                                      ops[i].write_value.value64, ops[i].write_value.flags,
+                                      &words[used++]));
     return used ? front_words(handle, words, used) : CUDA_OK;
 }
 
-static cuda_result make_operation(cuda_stream stream, cuda_mem_op_params op)
+static cuda_result put_word(cuda_stream handle, cuda_mem_op operation, cuda_device_ptr ptr,
+                            uint64_t value, unsigned flags)
 {
-    return cuStreamBatchMemOp_v2(stream, 1, &op, 0);
+    struct front_word word;
+    struct front_stream stream;
+    DRIVER_TRY(front_stream_find(handle, &stream));
+    DRIVER_TRY(read_operation(operation, ptr, value, flags, &word));
+    return front_words(handle, &word, 1);
 }
 
 cuda_result cuStreamWriteValue32_v2(cuda_stream stream, cuda_device_ptr ptr, uint32_t value,
                                     unsigned flags)
 {
-    return make_operation(
-        stream, (cuda_mem_op_params){
-                    .write_value = {CUDA_MEM_OP_WRITE_VALUE_32, ptr, {.value = value}, flags, 0}});
+    return put_word(stream, CUDA_MEM_OP_WRITE_VALUE_32, ptr, value, flags);
 }
 
 cuda_result cuStreamWriteValue64_v2(cuda_stream stream, cuda_device_ptr ptr, uint64_t value,
                                     unsigned flags)
 {
-    return make_operation(
-        stream,
-        (cuda_mem_op_params){
-            .write_value = {CUDA_MEM_OP_WRITE_VALUE_64, ptr, {.value64 = value}, flags, 0}});
+    return put_word(stream, CUDA_MEM_OP_WRITE_VALUE_64, ptr, value, flags);
 }
 
 cuda_result cuStreamWaitValue32_v2(cuda_stream stream, cuda_device_ptr ptr, uint32_t value,
                                    unsigned flags)
 {
-    return make_operation(
-        stream, (cuda_mem_op_params){
-                    .write_value = {CUDA_MEM_OP_WAIT_VALUE_32, ptr, {.value = value}, flags, 0}});
+    return put_word(stream, CUDA_MEM_OP_WAIT_VALUE_32, ptr, value, flags);
 }
 
 cuda_result cuStreamWaitValue64_v2(cuda_stream stream, cuda_device_ptr ptr, uint64_t value,
                                    unsigned flags)
 {
-    return make_operation(
-        stream, (cuda_mem_op_params){
-                    .write_value = {CUDA_MEM_OP_WAIT_VALUE_64, ptr, {.value64 = value}, flags, 0}});
+    return put_word(stream, CUDA_MEM_OP_WAIT_VALUE_64, ptr, value, flags);
 }
