@@ -12,7 +12,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 import unittest
@@ -20,7 +19,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import json_check  # noqa: E402
-from private_server import BUILD, ENV, FOR_OTHER_USERS, GPUSHARECTL, SECONDS, Server, Work, run  # noqa: E402
+from private_server import GPUSHARECTL, SECONDS, Server, Work, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 from service_manager import Manager  # noqa: E402
 from survive_case import await_true, draw_seed  # noqa: E402
@@ -33,14 +32,8 @@ class UserWork(Work):
     """A client of another user, or of this one where only root may start such a client."""
 
     def __init__(self, server, name, uid, kernel_us, seconds):
-        command = [os.path.join(BUILD, "tests/programs/pictures/work"), str(kernel_us), str(seconds), "--in-flight", "1"]
-        self.server, self.launches, self.uid = server, None, uid if os.getuid() == 0 else os.getuid()
-        other = {"user": uid, "group": uid, "extra_groups": []} if os.getuid() == 0 else {}
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **other,
-                                        env={**ENV, **FOR_OTHER_USERS, "GPUSHARE_SOCKET": server.client, "GPUSHARE_CLIENT_NAME": name})
-        self.pid = self.process.pid
-        if self.process.stdout.readline() != "ready\n":
-            raise AssertionError(f"{name} did not connect: {server.text()}")
+        self.uid = uid if os.getuid() == 0 else os.getuid()
+        super().__init__(server, name, kernel_us, seconds, "--in-flight", "1", user=uid if os.getuid() == 0 else None)
 
 
 class Accounting(unittest.TestCase):

@@ -55,6 +55,10 @@ class Manager(FdStore):
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
 
+    def file(self, name):
+        """Returns the path of a file of the test's, in a folder that all users can enter."""
+        return os.path.join(self.folder, name)
+
     def ctl(self, *words):
         return run(GPUSHARECTL, "--socket", self.admin, *words)
 
