@@ -451,12 +451,16 @@ static gpushare_error dial_once(struct session *session, const struct session_ad
 }
 
 /* A server that is killed at the moment when it accepts a connection takes that along, and no other
- * server can know of it. Nothing was asked for yet, so the second attempt finds the next one. */
+ * server can know of it. Nothing was asked for yet, so the next attempt finds the next one, which
+ * may be killed as well. A server that ends each connection must not be asked for ever. */
 gpushare_error session_dial(struct session *session, const struct session_address *address,
                             struct proto_welcome *welcome)
 {
-    gpushare_error error = dial_once(session, address, welcome);
-    return error == GPUSHARE_ERROR_CONNECTION_LOST ? dial_once(session, address, welcome) : error;
+    enum { ATTEMPTS = 8 };
+    gpushare_error error = GPUSHARE_ERROR_CONNECTION_LOST;
+    for (int i = 0; i < ATTEMPTS && error == GPUSHARE_ERROR_CONNECTION_LOST; i++)
+        error = dial_once(session, address, welcome);
+    return error;
 }
 
 void session_close(struct session *session)
