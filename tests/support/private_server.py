@@ -95,9 +95,11 @@ class Server:
     passed   kinds ("client", "admin") of the sockets that it inherits, as from systemd; `names` are their
              names in LISTEN_FDNAMES. None: it makes its own
     abstract its NOTIFY_SOCKET has no file
-    env      variables of its environment besides ENV"""
+    env      variables of its environment besides ENV
+    preexec  a function that its process calls before it becomes the server"""
 
-    def __init__(self, *options, admin=os.getuid(), passed=None, names="", abstract=False, env=None):
+    def __init__(self, *options, admin=os.getuid(), passed=None, names="", abstract=False, env=None, preexec=None):
+        self.preexec = preexec
         self.folder = tempfile.mkdtemp(prefix="gpushare-test-", dir="/tmp")
         self.held = contextlib.ExitStack()
         self.held.callback(shutil.rmtree, self.folder)
@@ -135,7 +137,8 @@ class Server:
         else:
             fds = [self._made_by_systemd(kind) for kind in passed]
             command = [sys.executable, "-c", EXEC_WITH_FDS, ",".join(map(str, fds)), names] + command
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, pass_fds=fds, env=env)
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, pass_fds=fds, env=env,
+                                        preexec_fn=self.preexec)
 
     def _made_by_systemd(self, kind):
         form = socket.SOCK_SEQPACKET if kind == "client" else socket.SOCK_STREAM

@@ -166,16 +166,8 @@ void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes)
 /* Whether every page that the range touches is mapped in this process. */
 static bool pages_exist(uint64_t base, uint64_t end)
 {
-    unsigned char state[1024];
-    const uint64_t step = sizeof(state) * PAGE;
-
-    for (uint64_t at = base - base % PAGE; at < end; at += step) {
-        uint64_t left = end - at;
-
-        if (mincore(pointer(at), min(left, step), state) < 0)
-            return false;
-    }
-    return true;
+    uint64_t first = base - base % PAGE;
+    return !msync(pointer(first), end - first, MS_ASYNC);
 }
 
 static cuda_result host_add(enum extent_kind kind, uint64_t base, uint64_t size, uint32_t access)
