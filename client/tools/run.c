@@ -224,6 +224,38 @@ static int find_beside(const char *const names[], char path[PATH_MAX])
     return report(STATUS_NO_EXEC, MESSAGE_TEXT(run_libraries), path);
 }
 
+/* A list with colons between its entries, as PATH is. */
+static bool is_in_list(const char *list, const char *entry, size_t length)
+{
+    while (*list) {
+        size_t here = strcspn(list, ":");
+        if (here == length && !memcmp(list, entry, length))
+            return true;
+        list += here + (list[here] == ':');
+    }
+    return false;
+}
+
+/* Some programs look for the driver's library as a file, and never load it where they find none:
+ * the dynamic linker is not asked, so LD_AUDIT can't answer. Last, for nothing but these names may
+ * come from the folder. */
+static int add_search_folder(const char *library)
+{
+    const char *before = getenv("LD_LIBRARY_PATH"), *slash = strrchr(library, '/');
+    int length = (int)(slash - library);
+    char *both = NULL;
+    if (!before || !*before) {
+        if (asprintf(&both, "%.*s", length, library) < 0)
+            return report(STATUS_NO_EXEC, "%s", strerror(errno));
+    } else if (!is_in_list(before, library, (size_t)length) &&
+               asprintf(&both, "%s:%.*s", before, length, library) < 0) {
+        return report(STATUS_NO_EXEC, "%s", strerror(errno));
+    }
+    int failed = both && setenv("LD_LIBRARY_PATH", both, 1);
+    free(both);
+    return failed ? report(STATUS_NO_EXEC, "%s", strerror(errno)) : -1;
+}
+
 static int set_audit(void)
 {
     static const char *const names[] = {"gpushare/libgpushare-audit.so", NULL};
@@ -234,7 +266,9 @@ static int set_audit(void)
         return status;
     bool more = before && *before && !strstr(before, "libgpushare-audit.so");
     snprintf(both, sizeof both, "%s%s%s", path, more ? ":" : "", more ? before : "");
-    return setenv("LD_AUDIT", both, 1) ? report(STATUS_NO_EXEC, "%s", strerror(errno)) : -1;
+    if (setenv("LD_AUDIT", both, 1))
+        return report(STATUS_NO_EXEC, "%s", strerror(errno));
+    return add_search_folder(path);
 }
 
 /* Built, and installed. */
@@ -246,8 +280,9 @@ static int set_softgpu(void)
     int status = find_beside(names, path);
     if (status >= 0)
         return status;
-    return setenv("GPUSHARE_AUDIT_DRIVER", path, 1) ? report(STATUS_NO_EXEC, "%s", strerror(errno))
-                                                    : -1;
+    if (setenv("GPUSHARE_AUDIT_DRIVER", path, 1))
+        return report(STATUS_NO_EXEC, "%s", strerror(errno));
+    return add_search_folder(path);
 }
 
 /* found: gets the program's path. Returns an exit status, or -1 to go on. */

@@ -225,6 +225,17 @@ class Loader(unittest.TestCase):
     def test_library_path_does_not_matter(self):
         self.found(RUNPATH, LD_LIBRARY_PATH=os.path.dirname(DECOY))
 
+    def test_a_program_that_looks_for_the_file_finds_it(self):
+        """As some do before they load it. What the user named comes first, and nothing is named twice."""
+        for before in ({}, {"LD_LIBRARY_PATH": "/first"}, {"LD_LIBRARY_PATH": ""}):
+            for command, folders in (((GPUSHARE, "run", "--socket", self.server.client), ["gpushare"]), ((SOFTGPU_TOOL, "run"), ["softgpu", "gpushare"])):
+                said = run(*command, *command, "sh", "-c", "echo $LD_LIBRARY_PATH", **before)
+                self.assertEqual(said.returncode, 0, said.stderr)
+                found = said.stdout.strip().split(":")
+                self.assertEqual(found[:-len(folders)], [path for path in before.values() if path])
+                self.assertEqual([os.path.basename(path) for path in found[-len(folders):]], folders)
+                self.assertTrue(os.path.isfile(os.path.join(found[-len(folders)], "libcuda.so.1")), found)
+
     def test_limits_of_the_command_line_hold(self):
         ended = run(GPUSHARE, "run", "--socket", self.server.client, "--memory", "256M", "--threads", "50%", SHARE, "share",
                     GPUSHARE_MEMORY_LIMIT="1G")
