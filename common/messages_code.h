@@ -49,6 +49,8 @@
       "'%.*s' is not declared") \
     X(ptx_not_a_label, INVALID_PTX, \
       "'%.100s' is not a label") \
+    X(ptx_not_an_array, INVALID_PTX, \
+      "'%.100s' is indexed, and is no variable in memory") \
     X(ptx_operand_nesting, INVALID_PTX, \
       "operands nested deeper than %d") \
     X(ptx_operands_max, INVALID_PTX, \

@@ -126,9 +126,18 @@ enum ptx_operand_kind {
     PTX_OPERAND_SINK,     /* _ */
 };
 
+/* How name[n] is written, one element of an array: start to end has the brackets, addend the bytes.
+ */
+enum ptx_element {
+    PTX_ELEMENT_NONE,
+    PTX_ELEMENT_VALUE,   /* mov.u64 %d, name[n]: the element's address is the value */
+    PTX_ELEMENT_ADDRESS, /* ld.shared.u32 %r, name[n]: stands for [name+bytes] */
+};
+
 struct ptx_operand {
     enum ptx_operand_kind kind;
-    bool negated; /* !p */
+    enum ptx_element element; /* of a PTX_OPERAND_VARIABLE */
+    bool negated;             /* !p */
     uint32_t start, end;
     uint32_t symbol_start, symbol_end;
     const char *name; /* the name of a symbol, without selector */

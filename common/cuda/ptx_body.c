@@ -187,6 +187,50 @@ static void read_addend(struct ptx_reader *r, int64_t *addend)
     }
 }
 
+/* name[n] (PTX ISA, "Arrays as Operands"). ptxas 13.0 counts in the scalar type, in an array of
+ * vectors too, and in bytes where the array has no size. Its index by a register is not read here.
+ */
+static void read_element(struct ptx_reader *r, struct ptx_operand *op)
+{
+    int64_t n = 0;
+    uint32_t line = r->token.line;
+    ptx_expect(r, '[');
+    if (!ptx_at(r, '+') && !ptx_at(r, '-'))
+        n = (int64_t)ptx_read_integer(r, UINT64_MAX);
+    read_addend(r, &n);
+    ptx_expect(r, ']');
+    if (r->failed)
+        return;
+    if (op->kind != PTX_OPERAND_VARIABLE) {
+        ptx_fail(r, line, MESSAGE(ptx_not_an_array), op->name);
+        return;
+    }
+    uint64_t bytes = op->variable->elements ? ptx_type_bytes(op->variable->type) : 1;
+    op->addend = (int64_t)((uint64_t)n * bytes);
+    op->element = PTX_ELEMENT_VALUE;
+}
+
+/* These take a[n] in the place of an address in brackets; ptxas refuses it of all others. */
+static bool takes_elements(const char *opcode)
+{
+    return !strcmp(opcode, "ld") || !strcmp(opcode, "st") || !strcmp(opcode, "ldu");
+}
+
+static void element_to_address(struct ptx_reader *r, struct ptx_operand *op)
+{
+    struct ptx_operand *item = ptx_new(r, sizeof *item);
+    if (!item)
+        return;
+    *item = *op;
+    item->element = PTX_ELEMENT_ADDRESS;
+    *op = (struct ptx_operand){.kind = PTX_OPERAND_ADDRESS,
+                               .start = op->start,
+                               .end = op->end,
+                               .addend = op->addend,
+                               .items = item,
+                               .count = 1};
+}
+
 static void read_operand(struct ptx_reader *r, struct ptx_operand *op)
 {
     op->start = r->token.start;
@@ -205,7 +249,10 @@ static void read_operand(struct ptx_reader *r, struct ptx_operand *op)
         read_items(r, op, ')');
     } else if (r->token.kind == PTX_TOKEN_WORD) {
         read_word_operand(r, op);
-        read_addend(r, &op->addend);
+        if (ptx_at(r, '['))
+            read_element(r, op);
+        else
+            read_addend(r, &op->addend);
     } else {
         read_number_operand(r, op);
     }
@@ -273,6 +320,9 @@ static void read_instruction(struct ptx_reader *r)
     struct ptx_operand all = {0};
     if (!ptx_accept(r, ';'))
         read_items(r, &all, ';');
+    for (uint32_t i = 0; !r->failed && i < all.count && takes_elements(read.opcode); i++)
+        if (all.items[i].element)
+            element_to_address(r, &all.items[i]);
     read.operands = all.items;
     read.operand_count = all.count;
     read.end = r->last_end;

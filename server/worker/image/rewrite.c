@@ -246,10 +246,12 @@ static void use_operand(struct uses *uses, const struct ptx_instruction *instruc
     if (operand->kind != PTX_OPERAND_VARIABLE || !rewrite_moves(uses->rewrite, operand->variable))
         return;
     uint64_t offset = rewrite_placed(uses->rewrite, operand->variable)->offset;
-    /* A register stands for the name; only mov takes no addend beside a register. */
-    bool whole = strcmp(instruction->opcode, "mov") == 0;
+    /* A register stands for the name; mov takes no addend beside a register, and nothing an index.
+     */
+    bool whole = strcmp(instruction->opcode, "mov") == 0 || operand->element;
     insert_address(uses, instruction, whole ? offset + (uint64_t)operand->addend : offset);
-    snprintf(name, sizeof name, "%s%u", uses->prefix, uses->registers);
+    snprintf(name, sizeof name, operand->element == PTX_ELEMENT_ADDRESS ? "[%s%u]" : "%s%u",
+             uses->prefix, uses->registers);
     text_edit_replace(uses->edit, whole ? operand->start : operand->symbol_start,
                       whole ? operand->end : operand->symbol_end, name);
     uses->registers++;

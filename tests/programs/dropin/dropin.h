@@ -66,6 +66,7 @@ void check_sync_memory(const struct work *work);
 void check_kernels(const struct work *work);
 void check_libraries(void);
 void check_variables(void);
+void check_elements(void);
 void check_block_copies(const struct work *work);
 void check_enumeration(const struct work *work);
 void check_attributes(const struct work *work);

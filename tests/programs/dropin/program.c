@@ -102,6 +102,7 @@ static void calls(void)
     check_per_thread(&work);
     check_managed(&work);
     check_variables();
+    check_elements();
     check_enumeration(&work);
     check_stream_attributes(&work);
     check_values(&work);

@@ -188,8 +188,8 @@ static void remove_declaration(struct rewriting *rewriting, const struct ptx_var
     edit(rewriting, variable->start, variable->end, whole);
 }
 
-/* A register of ours, loaded before the instruction, stands for the name; only mov takes no addend
- * beside a register. */
+/* A register of ours, loaded before the instruction, stands for the name; mov takes no addend
+ * beside a register, and nothing an index. */
 static void use_operand(struct rewriting *rewriting, const struct ptx_instruction *instruction,
                         const struct ptx_operand *operand)
 {
@@ -200,14 +200,16 @@ static void use_operand(struct rewriting *rewriting, const struct ptx_instructio
         return;
     const char *prefix = rewriting->prefix;
     unsigned number = rewriting->registers++;
-    bool whole = strcmp(instruction->opcode, "mov") == 0;
+    bool whole = strcmp(instruction->opcode, "mov") == 0 || operand->element;
+    bool address = operand->element == PTX_ELEMENT_ADDRESS;
     uint64_t offset =
         rewriting->offsets[operand->variable->id] + (whole ? (uint64_t)operand->addend : 0);
     edit(rewriting, instruction->start, instruction->start,
          compose("ld.global.u64 %%%s%u, [%sbase]; add.s64 %%%s%u, %%%s%u, %lld; ", prefix, number,
                  prefix, prefix, number, prefix, number, (long long)offset));
     edit(rewriting, whole ? operand->start : operand->symbol_start,
-         whole ? operand->end : operand->symbol_end, compose("%%%s%u", prefix, number));
+         whole ? operand->end : operand->symbol_end,
+         compose(address ? "[%%%s%u]" : "%%%s%u", prefix, number));
 }
 
 static void use_in_function(struct rewriting *rewriting, const struct ptx_function *function)
