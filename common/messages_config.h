@@ -204,6 +204,16 @@
     X(log_config_time, SUCCESS, \
       "%s:%u: shares of time have an effect in modes strict and fair only, and GPU %u is in " \
       "mode %s") \
+    X(accepted_in_force, SUCCESS, \
+      "%s; the clients of the last server go on with the configuration that it had, %s: mend the " \
+      "file, then 'gpusharectl reload'") \
+    X(accepted_refused, SUCCESS, \
+      "the last server's configuration can't take the place of a file that is refused: %s") \
+    X(accepted_not_kept, SUCCESS, \
+      "%s can't be written (%s): a server that takes over from this one needs a configuration " \
+      "without a mistake") \
+    X(accepted_foreign, INVALID_VALUE, \
+      "%s belongs to uid %u and has mode %03o: only its own user and root may write to it") \
     X(log_profile_gone, SUCCESS, \
       "client %u keeps its limits: the new configuration has no profile \"%s\"") \
     X(log_total_forgotten, SUCCESS, \

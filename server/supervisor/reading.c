@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/messages.h"
 #include "common/util.h"
+#include "server/supervisor/config/accepted.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/supervisor_private.h"
@@ -22,6 +24,18 @@ struct reading {
     void (*done)(void *context);
     void *context;
 };
+
+static uint32_t resolve(const struct supervisor *supervisor, struct config **config,
+                        struct error *why)
+{
+    uint32_t error = config_resolve(*config, &supervisor->server.settings->schedule,
+                                    supervisor->uuids, supervisor->server.device_count, why);
+    if (error) {
+        config_free(*config);
+        *config = NULL;
+    }
+    return error;
+}
 
 /* Any thread: settings, UUIDs and the number of devices don't change while clients are served. */
 static uint32_t read_file(const struct supervisor *supervisor, bool in_force,
@@ -39,19 +53,31 @@ static uint32_t read_file(const struct supervisor *supervisor, bool in_force,
             return 0;
     }
     uint32_t error = config_load(config, settings->config, why);
+    return error ? error : resolve(supervisor, config, why);
+}
+
+/* refused: why the file is, and stays so where the copy is no better. */
+static uint32_t read_accepted(const struct supervisor *supervisor, struct config **config,
+                              const struct error *refused)
+{
+    struct error why;
+    uint32_t error = accepted_load(config, supervisor->server.settings->state, &why);
     if (!error)
-        error = config_resolve(*config, &settings->schedule, supervisor->uuids,
-                               supervisor->server.device_count, why);
-    if (error) {
-        config_free(*config);
-        *config = NULL;
-    }
+        error = resolve(supervisor, config, &why);
+    if (error)
+        log_error(MESSAGE_TEXT(accepted_refused), why.text);
+    else
+        log_error(MESSAGE_TEXT(accepted_in_force), refused->text, (*config)->file);
     return error;
 }
 
-uint32_t reading_now(const struct supervisor *supervisor, struct config **config, struct error *why)
+uint32_t reading_now(const struct supervisor *supervisor, bool taking_over, struct config **config,
+                     struct error *why)
 {
-    return read_file(supervisor, supervisor->server.config != NULL, config, why);
+    uint32_t error = read_file(supervisor, supervisor->server.config != NULL, config, why);
+    if (error && taking_over && !read_accepted(supervisor, config, why))
+        error = 0;
+    return error;
 }
 
 static int reading_run(struct job *job)

@@ -20,8 +20,9 @@ struct reading;
 struct supervisor;
 
 /* Reads the file at once. *config: the caller's; NULL after an error, and where no file is named or
- * the usual one is missing. */
-uint32_t reading_now(const struct supervisor *supervisor, struct config **config,
+ * the usual one is missing. taking_over: if the file is refused, the copy of what the last server
+ * had in force takes its place (config/accepted.h), and the refusal is logged. */
+uint32_t reading_now(const struct supervisor *supervisor, bool taking_over, struct config **config,
                      struct error *why);
 
 /* Begins to read the file on another thread. done is called once, from the loop and never before

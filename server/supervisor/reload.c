@@ -13,6 +13,7 @@
 #include "server/supervisor/account_moves.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/reading.h"
+#include "server/supervisor/config/accepted.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/sums.h"
 #include "server/supervisor/device/device_schedule.h"
@@ -627,6 +628,8 @@ static void reload_finish(struct reload *reload)
     transaction_free(&reload->transaction);
     account_moves_free(&reload->accounts);
     total_override_free(&reload->overrides);
+    if (!reload->of_totals && !reload->transaction.why.number && supervisor->server.keeper)
+        accepted_keep(supervisor->server.settings->state, supervisor->server.config);
     if (!reload->of_totals)
         config_free(reload->config);
     supervisor->reload = NULL;
@@ -711,11 +714,11 @@ uint32_t reload_totals(struct supervisor *supervisor, struct total_overrides *ov
     return reload_begin(&reload, over, why);
 }
 
-uint32_t reload_start(struct supervisor *supervisor, struct error *why)
+uint32_t reload_start(struct supervisor *supervisor, bool taking_over, struct error *why)
 {
     struct reload reload = {.supervisor = supervisor, .asker.by = BY_FILE};
     bool over;
-    uint32_t error = reading_now(supervisor, &reload.config, why);
+    uint32_t error = reading_now(supervisor, taking_over, &reload.config, why);
     return error ? error : reload_begin(&reload, &over, why);
 }
 

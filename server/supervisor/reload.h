@@ -38,10 +38,10 @@ struct reload_asker {
 
 /*
  * Puts the configuration file that the settings name in force at the server's start. The file is
- * read at once, and no worker has to be asked, since there is none yet. Returns 0, or an error
- * number with a sentence in *why.
+ * read at once, and no worker has to be asked, since there is none yet. taking_over: as for
+ * reading_now. Returns 0, or an error number with a sentence in *why.
  */
-uint32_t reload_start(struct supervisor *supervisor, struct error *why);
+uint32_t reload_start(struct supervisor *supervisor, bool taking_over, struct error *why);
 
 /*
  * Reads that file again, on another thread (reading.h), and puts all of it in force, or nothing. It

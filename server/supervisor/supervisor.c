@@ -472,7 +472,7 @@ static int budget_open(struct supervisor *supervisor, uint32_t devices)
 }
 
 uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
-                                struct error *why)
+                                bool taking_over, struct error *why)
 {
     const struct settings *settings = supervisor->server.settings;
     const struct device_events events = {.ready = device_ready,
@@ -523,13 +523,13 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
     uint32_t error = set_limits(supervisor, discovery, why);
     if (error)
         return error;
-    return reload_start(supervisor, why);
+    return reload_start(supervisor, taking_over, why);
 }
 
 uint32_t supervisor_start(struct supervisor *supervisor, const struct discovery *discovery,
                           struct error *why)
 {
-    uint32_t error = supervisor_add_devices(supervisor, discovery, why);
+    uint32_t error = supervisor_add_devices(supervisor, discovery, false, why);
     for (uint32_t i = 0; !error && i < supervisor->server.device_count; i++) {
         struct device *device = &supervisor->server.devices[i];
         int result = device_start(device);
@@ -542,7 +542,7 @@ uint32_t supervisor_start(struct supervisor *supervisor, const struct discovery 
 uint32_t supervisor_take_over(struct supervisor *supervisor, const struct discovery *discovery,
                               const struct state_log_reader *reader, struct error *why)
 {
-    uint32_t error = supervisor_add_devices(supervisor, discovery, why);
+    uint32_t error = supervisor_add_devices(supervisor, discovery, true, why);
     return error ? error : survive_take_over(supervisor, reader, why);
 }
 

@@ -47,6 +47,6 @@ struct supervisor {
 
 /* The part of supervisor_start that starts no worker: tests adopt fake workers afterwards. */
 uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
-                                struct error *why);
+                                bool taking_over, struct error *why);
 
 #endif

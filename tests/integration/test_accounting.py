@@ -72,8 +72,7 @@ class Accounting(unittest.TestCase):
     def begin(self, manager, interval):
         """Gives the server an accounting file, by a reload. Returns its path."""
         path = os.path.join(manager.folder, "use", "accounting.jsonl")
-        with open(os.path.join(manager.folder, "none.yaml"), "w", encoding="utf-8") as file:
-            file.write(f"{{accounting: {{file: {path}, interval: {interval}}}}}\n")
+        manager.configure(f"{{accounting: {{file: {path}, interval: {interval}}}}}\n")
         self.assertEqual(manager.ctl("reload").returncode, 0, manager.text())
         os.chmod(manager.folder, 0o755)
         os.chmod(manager.client, 0o666)

@@ -126,7 +126,7 @@ has gpushared.service OOMScoreAdjust=-500
 has gpushared.service CacheDirectory=gpushare
 has gpushared.service StateDirectory=gpushare
 has gpushared.service 'ExecReload=+/bin/true --socket /run/gpushare/admin.sock reload'
-has gpushared.service 'ExecStartPre=/bin/true $GPUSHARED_OPTIONS --check-config'
+has gpushared.service 'ExecStartPre=-/bin/true $GPUSHARED_OPTIONS --check-config'
 # The service manager's time limit for the supervisor's loop, which feeds it (test_systemd_sockets.py).
 has gpushared.service WatchdogSec=30
 has gpushared.service Slice=system.slice

@@ -18,16 +18,14 @@ from fd_store import FdStore  # noqa: E402
 
 
 class Manager(FdStore):
-    def __init__(self, *options, env=None):
+    def __init__(self, *options, config="{}\n", env=None):
         self.folder = tempfile.mkdtemp(prefix="gpushare-test-", dir="/tmp")
         super().__init__(self.folder)
         self.log = open(os.path.join(self.folder, "log"), "w", encoding="utf-8")
-        none = os.path.join(self.folder, "none.yaml")
-        with open(none, "w", encoding="utf-8") as file:
-            file.write("{}\n")
+        self.configure(config)
         # A server that a service manager starts is nobody's: only root and who is named administers it.
         admin = ("--admin-uid", str(os.getuid())) if os.getuid() else ()
-        self.command = [GPUSHARED, "--driver", "softgpu", "--config", none, *admin, *options]
+        self.command = [GPUSHARED, "--driver", "softgpu", "--config", self.file("config.yaml"), *admin, *options]
         self.env = {**ENV, **(env or {})}
         self.orphans = set()
         self.start()
@@ -58,6 +56,11 @@ class Manager(FdStore):
     def file(self, name):
         """Returns the path of a file of the test's, in a folder that all users can enter."""
         return os.path.join(self.folder, name)
+
+    def configure(self, text):
+        """Writes the configuration file, which the server has read by then or not."""
+        with open(self.file("config.yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
 
     def ctl(self, *words):
         return run(GPUSHARECTL, "--socket", self.admin, *words)

@@ -586,6 +586,7 @@ void config_free(struct config *config)
     free(config->cgroups);
     free(config->accounting.file);
     free(config->file);
+    free(config->text);
     free(config->gpus);
     free(config->profiles);
     free(config->rules);
@@ -656,7 +657,12 @@ uint32_t config_load(struct config **out, const char *path, struct error *why)
         error = error_set(why, MESSAGE(config_not_a_file), path);
     else
         error = error_set(why, MESSAGE(config_unreadable), path, strerror(-result));
-    free(text);
+    if (*out) {
+        (*out)->text = text;
+        (*out)->text_bytes = bytes;
+    } else {
+        free(text);
+    }
     return error;
 }
 

@@ -85,7 +85,9 @@ struct config_accounting {
 };
 
 struct config {
-    char *file;               /* its path, for messages */
+    char *file; /* its path, for messages */
+    char *text; /* what config_load read; NULL after config_parse */
+    size_t text_bytes;
     struct config_tree tree;  /* the text as it was read */
     unsigned time_line;       /* the first line that asks for time; 0: none does */
     struct allowance clients; /* limits of every client */

@@ -151,7 +151,7 @@ static inline void fake_open(struct fake *fake, uint32_t devices, uint64_t memor
         discovery.devices[i] = (struct discovery_device){.ordinal = i, .uuid = {(uint8_t)(i + 1)}};
     assert_int_equal(supervisor_create(&fake->supervisor, &fake->loop, &fake->settings, &events),
                      0);
-    assert_int_equal(supervisor_add_devices(fake->supervisor, &discovery, &why), 0);
+    assert_int_equal(supervisor_add_devices(fake->supervisor, &discovery, false, &why), 0);
     for (uint32_t i = 0; i < devices; i++)
         fake_start_worker(fake, i, memory);
     fake_settle(fake);

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""A mistake in the configuration file when a server is replaced: the clients go on with the limits that they had, and the log says
+why. A server that starts anew refuses the same file."""
+import json
+import os
+import random
+import signal
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from private_server import ENV, GPUSHARED, SECONDS  # noqa: E402
+from service_manager import Manager  # noqa: E402
+from survive_case import draw_seed  # noqa: E402
+
+MISTAKES = ("clients: {memory: {limt: 1G}}\n", "clients: [\n", "gpus: [{gpu: 31, mode: strict}]\n", "\0")
+
+
+class Accepted(unittest.TestCase):
+    def setUp(self):
+        self.random = random.Random(draw_seed())
+
+    def manager(self, text):
+        self.state = tempfile.mkdtemp(prefix="gpushare-test-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.state)
+        self.copy = os.path.join(self.state, "accepted.yaml")
+        return Manager("--state-dir", self.state, config=text)
+
+    def limit(self, manager):
+        rows = json.loads(manager.ctl("--json", "clients").stdout)["clients"]
+        return {row["name"]: row["memory"]["limit"]["granted_bytes"] for row in rows}
+
+    def test_a_server_that_takes_over_goes_on_with_what_was_in_force(self):
+        megabytes = self.random.randrange(300, 900)
+        for mistake in MISTAKES:
+            with self.subTest(mistake), self.manager(f"clients: {{memory: {{limit: {megabytes}M}}}}\n") as manager:
+                steady = manager.steady(self.random.randrange(1 << 16))
+                self.assertEqual(steady.stdout.readline(), "ready\n")
+                before, worker = self.limit(manager), manager.worker()
+                self.assertEqual(list(before.values()), [megabytes << 20])
+                manager.configure(mistake)
+                for number in (signal.SIGUSR2, signal.SIGKILL):
+                    manager.kill(number)
+                    manager.start()
+                    self.assertEqual(manager.worker(), worker)
+                    self.assertEqual(self.limit(manager), before)
+                text = manager.text()
+                self.assertEqual(text.count("go on with the configuration that it had"), 2, text)
+                self.assertIn(manager.file("config.yaml"), text.split("go on with the configuration that it had")[0].splitlines()[-1])
+                # Mended, it is in force after a reload, and after the next server too.
+                manager.configure(f"clients: {{memory: {{limit: {megabytes + 1}M}}}}\n")
+                ended = manager.ctl("reload")
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                manager.configure(mistake)
+                manager.kill()
+                manager.start()
+                self.assertEqual(list(self.limit(manager).values()), [(megabytes + 1) << 20])
+                steady.terminate()
+                steady.communicate(timeout=SECONDS)
+                self.assertEqual(steady.returncode, 0)
+
+    def test_a_reload_that_is_refused_is_not_kept(self):
+        with self.manager("clients: {memory: {limit: 512M}}\n") as manager:
+            manager.configure(MISTAKES[0])
+            self.assertEqual(manager.ctl("reload").returncode, 1)
+            with open(self.copy, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "clients: {memory: {limit: 512M}}\n")
+
+    def test_a_copy_that_others_may_write_or_that_is_no_file_is_not_used(self):
+        for spoil in (lambda path: os.chmod(path, 0o666), lambda path: (os.unlink(path), os.mkfifo(path)),
+                      lambda path: (os.rename(path, path + ".away"), os.symlink(path + ".away", path)), os.unlink):
+            with self.manager("clients: {memory: {limit: 512M}}\n") as manager:
+                manager.configure(MISTAKES[0])
+                manager.kill()
+                spoil(self.copy)
+                manager.start(wait=False)
+                self.assertEqual(manager.process.wait(SECONDS), 1)
+                self.assertIn("accepted.yaml", manager.text())
+                # What is left waits for a server whose file is right.
+                manager.configure("clients: {memory: {limit: 512M}}\n")
+                manager.settle()
+                manager.start()
+
+    def test_a_server_that_starts_anew_refuses_the_file(self):
+        with self.manager("clients: {memory: {limit: 512M}}\n") as manager:
+            self.assertTrue(os.path.exists(self.copy))
+            manager.configure(MISTAKES[0])
+            folder = manager.file("other")
+            os.mkdir(folder)
+            done = subprocess.run([*manager.command, "--socket", os.path.join(folder, "s"), "--admin-socket", os.path.join(folder, "a")],
+                                  env=ENV, capture_output=True, text=True, timeout=SECONDS, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("limt", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
