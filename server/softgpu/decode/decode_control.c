@@ -91,10 +91,9 @@ static struct code_param *call_list(struct decoder *d, const struct ptx_operand 
 
 static exec_action *external_function(struct decoder *d, const char *name)
 {
-    if (strcmp(name, "__assertfail") == 0)
-        return exec_assert;
-    if (strcmp(name, "vprintf") == 0)
-        return exec_print;
+    exec_action *action = exec_system_find(name);
+    if (action)
+        return action;
     decode_fail(d, "call of '%.100s', which has no body", name);
     return exec_nop;
 }

@@ -242,12 +242,16 @@ const struct code *code_at(const struct module *module, uint64_t function_addres
 uint64_t code_address(const struct ptx_function *function);
 
 /* Actions, by file. */
-exec_action exec_exit, exec_ret, exec_call, exec_trap, exec_nop, exec_brx, exec_assert, exec_print;
+exec_action exec_exit, exec_ret, exec_call, exec_trap, exec_nop, exec_brx;
 exec_action exec_barrier, exec_barrier_arrive, exec_warp_sync, exec_sleep;
 exec_action exec_shuffle, exec_vote, exec_match, exec_redux, exec_elect, exec_poll;
 exec_action exec_load, exec_store, exec_atomic, exec_copy_async;
 exec_value exec_active_mask, exec_special32, exec_special64, exec_param;
 exec_value exec_local_address, exec_space_test, exec_insert32, exec_insert64;
+
+/* exec_system.c: the action that a call of this function is, which the system has and no module;
+ * NULL: there is no such function. op->aux is the number of the call. */
+exec_action *exec_system_find(const char *name);
 
 /* exec_load and exec_store: op->aux is space | bytes << 8 | elements << 16 | how << 24, where how
  * is the width of the registers, and whether narrower values are extended by their sign. */
