@@ -33,7 +33,7 @@ $(BUILD)/fuzz/fuzz_%: tests/programs/fuzz/fuzz_%.c $(FUZZ_SRC) $(GENERATED_H) $(
 # fuzz_ptx runs the modules that load, so it includes the instruction side of softgpu. The variants for
 # wide vectors are built here for the plain instruction set: the sources are the same, and all sources
 # of a target have the same flags.
-FUZZ_PTX_SRC := $(filter $(addprefix server/softgpu/,decode/% exec/% value/% fault.c),$(SOFTGPU_SRC))
+FUZZ_PTX_SRC := $(filter $(addprefix server/softgpu/,decode/% exec/% value/% fault.c memory/kernel_heap.c),$(SOFTGPU_SRC))
 $(BUILD)/fuzz/fuzz_ptx: FUZZ_SRC = $(COMMON_SRC) $(GENERATED_C) $(FUZZ_PTX_SRC)
 $(BUILD)/fuzz/fuzz_ptx: CPPFLAGS += -Wno-pass-failed
 $(BUILD)/fuzz/fuzz_ptx: $(FUZZ_PTX_SRC) $(wildcard server/softgpu/*.h server/softgpu/*/*.h server/softgpu/*/*.inc)

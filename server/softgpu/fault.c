@@ -18,6 +18,7 @@ static const struct {
     [FAULT_STACK] = {CUDA_ERR_HARDWARE_STACK_ERROR, "stack exhausted"},
     [FAULT_TRAP] = {CUDA_ERR_LAUNCH_FAILED, "trap"},
     [FAULT_ASSERT] = {CUDA_ERR_ASSERT, "assertion failed"},
+    [FAULT_HEAP] = {CUDA_ERR_LAUNCH_FAILED, "misuse of the heap"},
 };
 
 cuda_result fault_result(enum fault_kind kind)

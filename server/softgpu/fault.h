@@ -23,6 +23,7 @@ enum fault_kind {
     FAULT_STACK,                 /* 714: call depth or local memory exhausted */
     FAULT_TRAP,                  /* 719 LAUNCH_FAILED: trap, a barrier that can't complete */
     FAULT_ASSERT,                /* 710: __assertfail */
+    FAULT_HEAP,                  /* 719: free of what is no block, malloc with a bad alignment */
 };
 
 struct fault {

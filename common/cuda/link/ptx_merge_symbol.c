@@ -83,11 +83,13 @@ struct merge_symbol *merge_intern(struct ptx_merge *merge, const char *name)
     return *slot;
 }
 
-/* The functions are the system calls of NVIDIA's "PTX Writer's Guide to Interoperability". An array
- * of shared memory whose size a launch says has its place without a definition. */
+/* The functions are the system calls of NVIDIA's "PTX Writer's Guide to Interoperability", and the
+ * one that nvcc makes of __nv_aligned_device_malloc. An array of shared memory whose size a launch
+ * says has its place without a definition. */
 bool merge_is_provided(const struct merge_place *place)
 {
-    static const char *const functions[] = {"vprintf", "malloc", "free", "__assertfail"};
+    static const char *const functions[] = {"vprintf", "malloc", "__cuda_syscall_aligned_malloc",
+                                            "free", "__assertfail"};
     if (place->variable)
         return place->variable->space == PTX_SPACE_SHARED && place->variable->bytes == 0;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)

@@ -7,6 +7,8 @@
 #include "common/cuda/front/driver_pool.h"
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/device/context_lock.h"
+#include "server/softgpu/memory/memory_heap.h"
+#include "server/softgpu/report.h"
 
 cuda_result front_check(void)
 {
@@ -157,8 +159,20 @@ cuda_result cuCtxGetLimit(size_t *value, cuda_limit limit)
         return CUDA_ERR_INVALID_VALUE;
     if ((unsigned)limit >= sizeof(device->limits) / sizeof(device->limits[0]))
         return CUDA_ERR_UNSUPPORTED_LIMIT;
-    *value = atomic_load_explicit(&device->limits[limit], memory_order_relaxed);
+    *value = limit == CUDA_LIMIT_MALLOC_HEAP_SIZE
+                 ? memory_heap_size(device->ordinal)
+                 : atomic_load_explicit(&device->limits[limit], memory_order_relaxed);
     return CUDA_OK;
+}
+
+static cuda_result set_heap_size(const struct device *device, size_t bytes)
+{
+    const cuda_result result = memory_heap_set_size(device->ordinal, bytes);
+
+    if (result != CUDA_OK)
+        report("CU_LIMIT_MALLOC_HEAP_SIZE is set too late: the heap was made with the first module "
+               "whose kernels allocate. Set it before that one is loaded");
+    return result;
 }
 
 cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
@@ -168,6 +182,8 @@ cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
     DRIVER_TRY(api_current(&device));
     if ((unsigned)limit >= sizeof(device->limits) / sizeof(device->limits[0]))
         return CUDA_ERR_UNSUPPORTED_LIMIT;
+    if (limit == CUDA_LIMIT_MALLOC_HEAP_SIZE)
+        return set_heap_size(device, value);
     if (limit == CUDA_LIMIT_STACK_SIZE) {
         context_lock_call(device, CONTEXT_CALL_SET_LIMIT);
         if (device_settings()->limit_reserves)

@@ -25,6 +25,7 @@
 #include "server/softgpu/device/grid.h"
 #include "server/softgpu/exec/description.h"
 #include "server/softgpu/exec/module_share.h"
+#include "server/softgpu/memory/memory_heap.h"
 #include "server/softgpu/report.h"
 
 /* A longer text is decoded by the first look-up, and not by a launch, for which other launches
@@ -202,14 +203,29 @@ static cuda_result adopt_module(struct cuda_module_object *object, struct module
     return CUDA_OK;
 }
 
+/* As a driver, with the first module that needs one. */
+static cuda_result need_heap(const struct device *device, struct error *why)
+{
+    const cuda_result result = memory_heap_open(device->ordinal);
+
+    if (result != CUDA_OK)
+        error_set(why, result,
+                  "no device memory is left for the heap of %zu bytes from which its kernels "
+                  "allocate; free memory, or set a lower CU_LIMIT_MALLOC_HEAP_SIZE",
+                  memory_heap_size(device->ordinal));
+    return result;
+}
+
 /* With its description, which says all that is not code. */
 static cuda_result describe_object(struct cuda_module_object *object, struct error *why)
 {
     const struct description *description = object->description;
-    cuda_result result =
-        allocate_variables(object, description->global_bytes, description->const_bytes, why);
 
-    return result == CUDA_OK ? add_functions(object, why) : result;
+    DRIVER_TRY(
+        allocate_variables(object, description->global_bytes, description->const_bytes, why));
+    if (description->allocates)
+        DRIVER_TRY(need_heap(object->device, why));
+    return add_functions(object, why);
 }
 
 static cuda_result load_module(struct cuda_module_object *object, struct module *module,
@@ -556,6 +572,7 @@ static cuda_result launch_kernel(cuda_function function, struct launch launch, c
     if (stream->device != function->module->device)
         return CUDA_ERR_INVALID_HANDLE;
     DRIVER_TRY(need_code(function->module));
+    launch.device = stream->device->ordinal;
     launch.function = function->function;
     launch.static_shared_bytes = function->info.static_shared_bytes;
     launch.params = buffer;

@@ -16,6 +16,7 @@
 #include "server/softgpu/api/module_object.h"
 #include "server/softgpu/api/softgpu_exports.h"
 #include "server/softgpu/memory/memory_extent.h"
+#include "server/softgpu/memory/memory_heap.h"
 
 _Static_assert((int)SETTINGS_MAX_DEVICES <= DEVICES_MAX, "");
 
@@ -119,6 +120,7 @@ static void forget_objects(cuda_device ordinal, struct device *device)
     if (unload)
         unload(device);
     memory_free_device(device->ordinal);
+    memory_heap_close(device->ordinal);
     drop_host_memory();
 }
 
@@ -149,7 +151,7 @@ bool front_memory_find(uint64_t address, struct front_memory *memory)
 {
     struct memory_place place;
 
-    if (!memory_locate(address, &place))
+    if (!memory_locate(address, &place) || place.heap)
         return false;
     *memory = (struct front_memory){.address = place.start,
                                     .bytes = place.end - place.start,

@@ -87,7 +87,6 @@ static int device_setup(struct device *device, unsigned ordinal, struct stats_fi
     device->limits[CUDA_LIMIT_STACK_SIZE] = 1024;
     device->local_bytes = device_settings()->local_apart ? 0 : 1024;
     device->limits[CUDA_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
-    device->limits[CUDA_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
     device->stats = &stats->device[ordinal];
     for (unsigned i = 0; i < settings.sms; i++)
         sm_set_add(&device->all, i);

@@ -111,8 +111,8 @@ struct context_lock {
 };
 
 struct device {
-    unsigned ordinal; /* in the machine; calls count visible devices only */
-    atomic_size_t limits[3];
+    unsigned ordinal;        /* in the machine; calls count visible devices only */
+    atomic_size_t limits[3]; /* memory_heap.h has that of the heap */
     /* Called when the last context has ended, without locks of these files; NULL until a module was
      * loaded. */
     void (*_Atomic unload_modules)(struct device *device);

@@ -105,6 +105,7 @@ struct grid *grid_create(const struct launch *launch)
         .dynamic_shared_bytes = launch->dynamic_shared_bytes,
         .params = grid->params,
         .workspace = launch->workspace,
+        .device = launch->device,
         .grid_id = atomic_fetch_add(&last_grid_id, 1) + 1,
         .timer_step_ns = (uint32_t)device_settings()->globaltimer_ns,
         .sm_count = (uint32_t)device_settings()->sms,

@@ -25,6 +25,7 @@ struct launch {
     const void *params; /* copied */
     uint32_t param_bytes;
     uint64_t workspace;           /* of a cooperative grid; 0 for others */
+    unsigned device;              /* its number in the machine */
     void (*release)(void *owner); /* called when no block needs the function any more */
     void *owner;
 };

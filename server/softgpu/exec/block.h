@@ -24,6 +24,7 @@ struct block_launch {
     uint64_t grid_id;       /* %gridid */
     uint64_t workspace;     /* %envreg1 has its upper half, %envreg2 the lower one */
     uint32_t sm_count;      /* %nsmid */
+    uint32_t device;        /* whose heap its kernels allocate from (memory_heap.h) */
     uint32_t timer_step_ns; /* %globaltimer moves by so much; 0: by nanoseconds */
 };
 

@@ -37,7 +37,8 @@ static struct description count_all(const struct module *module)
 {
     struct description all = {.global_bytes = module_global_bytes(module),
                               .const_bytes = module_const_bytes(module),
-                              .kernel_count = (uint32_t)module_function_count(module)};
+                              .kernel_count = (uint32_t)module_function_count(module),
+                              .allocates = module_allocates(module)};
     struct function_info info;
 
     for (uint32_t i = 0; i < all.kernel_count; i++) {

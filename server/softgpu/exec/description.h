@@ -21,7 +21,7 @@
 struct description {
     uint64_t global_bytes, const_bytes;
     uint32_t kernel_count, parameter_count, name_bytes;
-    uint32_t unused; /* 0 */
+    uint32_t allocates; /* 1: its kernels may allocate memory or free it, else 0 */
 };
 
 struct description_kernel {

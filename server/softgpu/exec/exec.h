@@ -236,9 +236,10 @@ static inline uint64_t block_clock_ns(const struct block *block)
 }
 
 /* code_of: the code of a declared function. code_at: the code of the function at this address.
- * NULL if it has no body. */
+ * NULL if it has no body. code_function_at: the function at this address; NULL: there is none. */
 const struct code *code_of(const struct module *module, const struct ptx_function *function);
 const struct code *code_at(const struct module *module, uint64_t function_address);
+const struct ptx_function *code_function_at(const struct module *module, uint64_t function_address);
 uint64_t code_address(const struct ptx_function *function);
 
 /* Actions, by file. */
@@ -252,6 +253,8 @@ exec_value exec_local_address, exec_space_test, exec_insert32, exec_insert64;
 /* exec_system.c: the action that a call of this function is, which the system has and no module;
  * NULL: there is no such function. op->aux is the number of the call. */
 exec_action *exec_system_find(const char *name);
+/* Whether it is one that allocates memory of the heap or frees it. */
+bool exec_system_allocates(const char *name);
 
 /* exec_load and exec_store: op->aux is space | bytes << 8 | elements << 16 | how << 24, where how
  * is the width of the registers, and whether narrower values are extended by their sign. */

@@ -18,7 +18,10 @@ enum exec_result exec_fault(struct warp *w, const struct op *op, enum fault_kind
         f->block[i] = b->index[i];
         f->thread[i] = w->tid[i][lane & (LANES - 1)];
     }
-    snprintf(f->text, sizeof(f->text), "%s", text ? text : "");
+    struct memory_range range;
+    bool heap = kind == FAULT_ILLEGAL_ADDRESS && memory_find(address, &range) && range.heap != NULL;
+    snprintf(f->text, sizeof(f->text), "%s%s", text ? text : "",
+             heap ? " in the heap where no block is: it was freed, or ends before" : "");
     fault_describe(f);
     return EXEC_FAULT;
 }

@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "server/softgpu/exec/exec_access.h"
 #include "server/softgpu/exec/module_private.h"
+#include "server/softgpu/memory/kernel_heap.h"
 
 static bool in_range(const struct memory_range *r, uint64_t address, uint32_t bytes, uint32_t need)
 {
@@ -19,9 +20,10 @@ static bool in_range(const struct memory_range *r, uint64_t address, uint32_t by
            r->end - address >= bytes;
 }
 
-/* Finds a range that holds [address, address + bytes) and allows this access, or NULL. */
-static const struct memory_range *find_range(struct warp *w, uint64_t address, uint32_t bytes,
-                                             uint32_t need)
+/* Finds a range that holds [address, address + bytes) and allows this access, or NULL. Of a heap
+ * that says nothing of the blocks yet. */
+static const struct memory_range *known_range(struct warp *w, uint64_t address, uint32_t bytes,
+                                              uint32_t need)
 {
     uint64_t generation = memory_generation();
     if (generation != w->generation) {
@@ -38,6 +40,14 @@ static const struct memory_range *find_range(struct warp *w, uint64_t address, u
     struct memory_range *slot = &w->ranges[w->next_range++ & 3];
     *slot = found;
     return slot;
+}
+
+/* The same, and the bytes are a block's if the range is a heap. */
+static const struct memory_range *find_range(struct warp *w, uint64_t address, uint32_t bytes,
+                                             uint32_t need)
+{
+    const struct memory_range *r = known_range(w, address, bytes, need);
+    return r && r->heap && !kernel_heap_allows(r->heap, address, bytes) ? NULL : r;
 }
 
 static bool in_const(const struct warp *w, uint64_t address, uint32_t bytes)
@@ -109,14 +119,15 @@ uint8_t *exec_access_pointer(struct warp *w, const struct access_request *q, uin
     return (uint8_t *)(uintptr_t)address;
 }
 
-/* All lanes are in one live range of global memory. This is the common case. */
+/* All lanes are in one live range of global memory. This is the common case. Of a heap each lane
+ * has its block. */
 static bool all_global(struct warp *w, const struct access_request *q, const uint64_t *at,
                        uint32_t first)
 {
     if (q->space != PTX_SPACE_NONE && q->space != PTX_SPACE_GLOBAL)
         return false;
     const struct memory_range *r = find_range(w, at[first], q->bytes, q->need);
-    if (!r || r->end - r->start < q->bytes)
+    if (!r || r->heap || r->end - r->start < q->bytes)
         return false;
     uint64_t start = r->start, span = r->end - r->start - q->bytes, align = q->align - 1, bad = 0;
     for (int i = 0; i < LANES; i++)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What device code asks of the system around it: the functions without a body that PTX may call, as
- * NVIDIA's "PTX Writer's Guide to Interoperability" names them. */
+/* Functions without a body that PTX may call, as NVIDIA's "PTX Writer's Guide to Interoperability"
+ * names them: device code asks them of the system around it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "server/softgpu/exec/exec.h"
 #include "server/softgpu/exec/exec_access.h"
+#include "server/softgpu/memory/kernel_heap.h"
+#include "server/softgpu/memory/memory_heap.h"
 
 static uint64_t read_param(const struct warp *w, const struct code_param *p, uint32_t lane)
 {
@@ -158,9 +160,118 @@ static enum exec_result system_print(struct warp *w, const struct op *op, uint32
     return EXEC_NEXT;
 }
 
+/* ---- the heap ---- */
+
+/* A heap is there in each device that has a module whose kernels allocate. Its blocks stay mapped
+ * during a turn, so no lane can lose one that it has. */
+static struct kernel_heap *lock_heap(const struct warp *w)
+{
+    struct kernel_heap *heap = memory_heap_of(w->block->launch->device);
+    if (heap)
+        kernel_heap_lock(heap);
+    return heap;
+}
+
+static enum exec_result refuse_call(struct warp *w, const struct op *op, uint32_t mask)
+{
+    return exec_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, (uint32_t)__builtin_ctz(mask), 0, 0,
+                      "call of a function with other parameters than it has");
+}
+
+static enum exec_result allocate(struct warp *w, const struct op *op, uint32_t mask, bool aligned)
+{
+    const struct code_call *call = &w->frame->code->calls[op->aux];
+    if (call->arg_count != (aligned ? 2 : 1))
+        return refuse_call(w, op, mask);
+    struct kernel_heap *heap = lock_heap(w);
+    uint64_t alignment = 16;
+    uint32_t m = mask, lane = 0;
+    for (; heap && m; m &= m - 1) {
+        lane = (uint32_t)__builtin_ctz(m);
+        if (aligned)
+            alignment = read_param(w, &call->args[1], lane);
+        if (alignment == 0 || (alignment & (alignment - 1)))
+            break;
+        uint64_t size = read_param(w, &call->args[0], lane);
+        write_results(w, call, lane, kernel_heap_alloc(heap, size, alignment));
+    }
+    if (!heap)
+        return exec_fault(w, op, FAULT_HEAP, (uint32_t)__builtin_ctz(mask), 0, 0,
+                          "the device has no heap");
+    kernel_heap_unlock(heap);
+    char text[96];
+    snprintf(text, sizeof(text), "an alignment of %llu, which is no power of two",
+             (unsigned long long)alignment);
+    return m ? exec_fault(w, op, FAULT_HEAP, lane, 0, 0, text) : EXEC_NEXT;
+}
+
+static enum exec_result system_malloc(struct warp *w, const struct op *op, uint32_t mask)
+{
+    return allocate(w, op, mask, false);
+}
+
+static enum exec_result system_aligned_malloc(struct warp *w, const struct op *op, uint32_t mask)
+{
+    return allocate(w, op, mask, true);
+}
+
+static enum exec_result system_free(struct warp *w, const struct op *op, uint32_t mask)
+{
+    static const char *const reasons[] = {
+        [KERNEL_HEAP_FREED_BEFORE] = "was freed before",
+        [KERNEL_HEAP_INSIDE] = "is inside of a block: only its first byte's address frees it",
+        [KERNEL_HEAP_NO_BLOCK] = "malloc of a kernel has not returned",
+    };
+    const struct code_call *call = &w->frame->code->calls[op->aux];
+    if (call->arg_count != 1)
+        return refuse_call(w, op, mask);
+    struct kernel_heap *heap = lock_heap(w);
+    enum kernel_heap_freed result = heap ? KERNEL_HEAP_FREED : KERNEL_HEAP_NO_BLOCK;
+    uint64_t address = 0;
+    uint32_t lane = 0;
+    for (uint32_t m = mask; m && result == KERNEL_HEAP_FREED; m &= m - 1) {
+        lane = (uint32_t)__builtin_ctz(m);
+        address = read_param(w, &call->args[0], lane);
+        if (address)
+            result = kernel_heap_free(heap, address);
+    }
+    if (heap)
+        kernel_heap_unlock(heap);
+    if (result == KERNEL_HEAP_FREED)
+        return EXEC_NEXT;
+    char text[128];
+    snprintf(text, sizeof(text), "free of 0x%llx, which %s", (unsigned long long)address,
+             reasons[result]);
+    return exec_fault(w, op, FAULT_HEAP, lane, 0, 0, text);
+}
+
+/* ---- names ---- */
+
+static const struct {
+    const char *name;
+    exec_action *action;
+    bool allocates;
+} functions[] = {
+    {"__assertfail", system_assert, false},
+    {"vprintf", system_print, false},
+    {"malloc", system_malloc, true},
+    /* nvcc makes it of __nv_aligned_device_malloc. */
+    {"__cuda_syscall_aligned_malloc", system_aligned_malloc, true},
+    {"free", system_free, true},
+};
+
 exec_action *exec_system_find(const char *name)
 {
-    if (strcmp(name, "__assertfail") == 0)
-        return system_assert;
-    return strcmp(name, "vprintf") == 0 ? system_print : NULL;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strcmp(functions[i].name, name) == 0)
+            return functions[i].action;
+    return NULL;
+}
+
+bool exec_system_allocates(const char *name)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strcmp(functions[i].name, name) == 0)
+            return functions[i].allocates;
+    return false;
 }

@@ -36,6 +36,16 @@ size_t module_const_bytes(const struct module *m)
     return m->const_bytes;
 }
 
+bool module_allocates(const struct module *m)
+{
+    for (uint32_t i = 0; i < m->ptx->function_count; i++) {
+        const struct ptx_function *f = m->ptx->functions[i];
+        if (!f->definition && !f->defined && exec_system_allocates(f->name))
+            return true;
+    }
+    return false;
+}
+
 /* ---- placing ---- */
 
 static uint64_t variable_address(const struct module *m, const struct ptx_variable *v)

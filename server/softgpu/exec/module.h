@@ -9,6 +9,7 @@
 #ifndef GPUSHARE_SERVER_SOFTGPU_EXEC_MODULE_H
 #define GPUSHARE_SERVER_SOFTGPU_EXEC_MODULE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,9 @@ size_t module_global_bytes(const struct module *module);
 size_t module_const_bytes(const struct module *module);
 int module_place(struct module *module, uint64_t global_base, uint64_t const_base,
                  struct error *why);
+
+/* Whether its kernels may allocate memory or free it. */
+bool module_allocates(const struct module *module);
 
 /* The kernels (.entry), in the order of the text. */
 size_t module_function_count(const struct module *module);

@@ -26,6 +26,7 @@ struct live {
     bool host, managed;
     unsigned device;
     uint64_t id;
+    const struct kernel_heap *heap;
 };
 
 static struct {
@@ -80,7 +81,8 @@ bool memory_find(uint64_t address, struct memory_range *range)
 
     if (!table_find(address, &live) || live.access == 0)
         return false;
-    *range = (struct memory_range){.start = live.start, .end = live.end, .access = live.access};
+    *range = (struct memory_range){
+        .start = live.start, .end = live.end, .access = live.access, .heap = live.heap};
     return true;
 }
 
@@ -96,7 +98,8 @@ bool memory_locate(uint64_t address, struct memory_place *place)
                                    .managed = live.managed,
                                    .id = live.id,
                                    .device = live.device,
-                                   .access = live.access};
+                                   .access = live.access,
+                                   .heap = live.heap != NULL};
     return true;
 }
 
@@ -109,7 +112,7 @@ bool memory_accessible(uint64_t address, uint64_t size, uint32_t access)
     while (address < end) {
         struct memory_range range;
 
-        if (!memory_find(address, &range) || (range.access & access) != access)
+        if (!memory_find(address, &range) || (range.access & access) != access || range.heap)
             return false;
         address = range.end;
     }
@@ -128,7 +131,8 @@ bool memory_table_overlaps(uint64_t start, uint64_t end)
     return overlaps;
 }
 
-int memory_table_add(uint64_t start, uint64_t end, uint32_t access, bool host, unsigned device)
+/* The id is still to be given. */
+static int table_add(const struct live *live)
 {
     size_t at;
 
@@ -137,18 +141,30 @@ int memory_table_add(uint64_t start, uint64_t end, uint32_t access, bool host, u
         pthread_rwlock_unlock(&table.lock);
         return -ENOMEM;
     }
-    at = table_lower(start);
+    at = table_lower(live->start);
     memmove(&table.live[at + 1], &table.live[at], (table.count - at) * sizeof(*table.live));
-    table.live[at] = (struct live){.start = start,
-                                   .end = end,
-                                   .access = access,
-                                   .host = host,
-                                   .device = device,
-                                   .id = ++table.last_id};
+    table.live[at] = *live;
+    table.live[at].id = ++table.last_id;
     table.count++;
     atomic_fetch_add(&generation, 1);
     pthread_rwlock_unlock(&table.lock);
     return 0;
+}
+
+int memory_table_add(uint64_t start, uint64_t end, uint32_t access, bool host, unsigned device)
+{
+    return table_add(&(struct live){
+        .start = start, .end = end, .access = access, .host = host, .device = device});
+}
+
+int memory_table_add_heap(uint64_t start, uint64_t end, const struct kernel_heap *heap,
+                          unsigned device)
+{
+    return table_add(&(struct live){.start = start,
+                                    .end = end,
+                                    .access = MEMORY_READ | MEMORY_WRITE,
+                                    .device = device,
+                                    .heap = heap});
 }
 
 void memory_table_manage(uint64_t start)
@@ -280,7 +296,7 @@ static uint64_t allowed_until(uint64_t address, uint32_t access)
 {
     struct memory_range range;
 
-    return memory_find(address, &range) && (range.access & access) ? range.end : 0;
+    return memory_find(address, &range) && (range.access & access) && !range.heap ? range.end : 0;
 }
 
 /*

@@ -20,9 +20,13 @@
 
 enum { MEMORY_READ = 1, MEMORY_WRITE = 2 };
 
+struct kernel_heap;
+
 struct memory_range {
     uint64_t start, end; /* [start, end): one live allocation, or registered host memory */
     uint32_t access;     /* MEMORY_READ | MEMORY_WRITE */
+    /* Not NULL: the heap of kernels, which says what of the range may be used (kernel_heap.h). */
+    const struct kernel_heap *heap;
 };
 
 /*
@@ -97,10 +101,11 @@ struct memory_place {
     uint64_t id;     /* unique in the process */
     unsigned device; /* of device memory */
     uint32_t access; /* MEMORY_READ | MEMORY_WRITE */
+    bool heap;       /* the heap of kernels, which nothing but kernels may reach */
 };
 bool memory_locate(uint64_t address, struct memory_place *place);
 
-/* Whether all of [address, address + size) allows this access. */
+/* Whether all of [address, address + size) allows this access to others than kernels. */
 bool memory_accessible(uint64_t address, uint64_t size, uint32_t access);
 
 /*

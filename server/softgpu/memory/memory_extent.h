@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * memory_extent: the list of extents, which says what lies where in the address space, and the
- * deferred unmapping of their pages. Only memory_map.c and memory_alloc.c include it. All calls are
- * made between memory_change_begin() and memory_change_end().
+ * deferred unmapping of their pages. memory_map.c, memory_alloc.c and memory_heap.c include it. All
+ * calls are made between memory_change_begin() and memory_change_end().
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_MEMORY_MEMORY_EXTENT_H
 #define GPUSHARE_SERVER_SOFTGPU_MEMORY_MEMORY_EXTENT_H

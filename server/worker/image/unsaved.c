@@ -74,10 +74,16 @@ static void find_in_values(const struct ptx_variable *variable, enum proto_unsav
     }
 }
 
+/* nvcc makes the last one of __nv_aligned_device_malloc. */
 static bool is_heap_function(const struct ptx_function *function)
 {
-    return !function->definition && function->name &&
-           (strcmp(function->name, "malloc") == 0 || strcmp(function->name, "free") == 0);
+    static const char *const names[] = {"malloc", "free", "__cuda_syscall_aligned_malloc"};
+    if (function->definition || !function->name)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(function->name, names[i]) == 0)
+            return true;
+    return false;
 }
 
 enum proto_unsaved unsaved_find(const struct ptx_module *tree)

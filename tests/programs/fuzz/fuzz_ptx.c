@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "server/softgpu/exec/block.h"
+#include "server/softgpu/memory/kernel_heap.h"
 #include "server/softgpu/memory/memory.h"
+#include "server/softgpu/memory/memory_heap.h"
 #include "server/softgpu/decode/module_load.h"
 
 enum { MAX_VARIABLES = 1 << 20 };
@@ -15,10 +17,41 @@ enum { MAX_VARIABLES = 1 << 20 };
 static uint8_t variables[MAX_VARIABLES + 512] __attribute__((aligned(256)));
 static uint8_t params[32768];
 
+enum { HEAP_BYTES = 16 << 10 };
+
+static uint8_t blocks[HEAP_BYTES + 4096] __attribute__((aligned(4096)));
+static uint8_t records[16 * HEAP_BYTES] __attribute__((aligned(4096)));
+static struct kernel_heap *heap;
+
+struct kernel_heap *memory_heap_of(unsigned device)
+{
+    (void)device;
+    return heap;
+}
+
+/* A new one for each text, so that a text alone decides what happens. */
+static void make_heap(void)
+{
+    if (kernel_heap_block_bytes(HEAP_BYTES) > sizeof(blocks) ||
+        kernel_heap_record_bytes(HEAP_BYTES) > sizeof(records))
+        abort();
+    memset(records, 0, sizeof(records));
+    heap = kernel_heap_make(records, (uint64_t)(uintptr_t)blocks, HEAP_BYTES, true);
+}
+
 bool memory_find(uint64_t address, struct memory_range *range)
 {
-    uint64_t start = (uint64_t)(uintptr_t)variables;
-    *range = (struct memory_range){start, start + sizeof(variables), MEMORY_READ | MEMORY_WRITE};
+    uint64_t start = (uint64_t)(uintptr_t)blocks;
+    if (address >= start && address < start + sizeof(blocks)) {
+        *range = (struct memory_range){.start = start,
+                                       .end = start + sizeof(blocks),
+                                       .access = MEMORY_READ | MEMORY_WRITE,
+                                       .heap = heap};
+        return true;
+    }
+    start = (uint64_t)(uintptr_t)variables;
+    *range = (struct memory_range){
+        .start = start, .end = start + sizeof(variables), .access = MEMORY_READ | MEMORY_WRITE};
     return address >= start && address < range->end;
 }
 
@@ -53,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         return 0;
     }
+    make_heap();
     uint64_t base = (uint64_t)(uintptr_t)variables;
     size_t global = (module_global_bytes(m) + 255) & ~(size_t)255;
     if (global + module_const_bytes(m) <= MAX_VARIABLES &&

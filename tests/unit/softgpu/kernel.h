@@ -18,7 +18,9 @@
 #include <string.h>
 
 #include "server/softgpu/exec/block.h"
+#include "server/softgpu/memory/kernel_heap.h"
 #include "server/softgpu/memory/memory.h"
+#include "server/softgpu/memory/memory_heap.h"
 #include "server/softgpu/decode/module_load.h"
 
 #define PTX_HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -27,6 +29,14 @@ static struct memory_range kernel_ranges[64];
 static size_t kernel_range_count;
 static uint64_t kernel_generation = 1;
 static uint8_t *kernel_memory; /* of the last module's variables */
+
+/* The heap of all kernels: NULL, or made by kernel_heap_begin(). */
+static struct kernel_heap *kernel_heap;
+
+struct kernel_heap *memory_heap_of(unsigned device)
+{
+    return device == 0 ? kernel_heap : NULL;
+}
 
 bool memory_find(uint64_t address, struct memory_range *range)
 {
@@ -48,7 +58,8 @@ __attribute__((unused)) static void kernel_allow(const void *start, size_t bytes
 {
     assert_true(kernel_range_count < 64);
     uint64_t at = (uint64_t)(uintptr_t)start;
-    kernel_ranges[kernel_range_count++] = (struct memory_range){at, at + bytes, access};
+    kernel_ranges[kernel_range_count++] =
+        (struct memory_range){.start = at, .end = at + bytes, .access = access};
     kernel_generation++;
 }
 
@@ -56,6 +67,31 @@ __attribute__((unused)) static void kernel_forget(void)
 {
     kernel_range_count = 0;
     kernel_generation++;
+}
+
+/* Gives kernels a heap of so many bytes until kernel_heap_end(); *blocks: where its blocks begin.
+ * It is to be allowed after kernel_forget(). */
+__attribute__((unused)) static void kernel_heap_begin(uint64_t bytes, void **blocks, void **records)
+{
+    *blocks = aligned_alloc(4096, kernel_heap_block_bytes(bytes));
+    *records = aligned_alloc(4096, kernel_heap_record_bytes(bytes));
+    assert_non_null(*blocks);
+    assert_non_null(*records);
+    memset(*records, 0, kernel_heap_record_bytes(bytes));
+    kernel_heap = kernel_heap_make(*records, (uint64_t)(uintptr_t)*blocks, bytes, true);
+}
+
+__attribute__((unused)) static void kernel_heap_allow(const void *blocks, uint64_t bytes)
+{
+    kernel_allow(blocks, kernel_heap_block_bytes(bytes), MEMORY_READ | MEMORY_WRITE);
+    kernel_ranges[kernel_range_count - 1].heap = kernel_heap;
+}
+
+__attribute__((unused)) static void kernel_heap_end(void *blocks, void *records)
+{
+    kernel_heap = NULL;
+    free(blocks);
+    free(records);
 }
 
 /* Loads, or fails the test; variables get memory of their own. */

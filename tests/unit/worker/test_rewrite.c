@@ -365,6 +365,9 @@ static void what_another_worker_cannot_have_is_found(void **state)
         {HEAD ".extern .const .u32 c;\n", PROTO_UNSAVED_VARIABLES},
         {HEAD ".extern .func (.param .b64 r) malloc (.param .b64 n);\n", PROTO_UNSAVED_DEVICE_HEAP},
         {HEAD ".extern .func free (.param .b64 n);\n", PROTO_UNSAVED_DEVICE_HEAP},
+        {HEAD ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 n, "
+              ".param .b64 a);\n",
+         PROTO_UNSAVED_DEVICE_HEAP},
         {HEAD ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n",
          PROTO_UNSAVED_NOTHING},
     };
