@@ -48,6 +48,7 @@ $(BUILD)/tests/unit/client/test_registry: $(call obj,client/cuda/runtime/registr
 # -MMD does not see the files that .incbin includes.
 $(BUILD)/obj/tests/integration/test_client_api.o: tests/integration/kernels/client.ptx
 $(call obj,tests/integration/test_lend.c tests/unit/softgpu/test_slowdown.c): tests/programs/bench/kernels/bench.ptx
+$(call obj,tests/unit/softgpu/test_device_heap.c): tests/programs/dropin/heap.ptx
 $(call obj,tests/support/kernels.c): tests/support/kernels.ptx
 # Integration and abuse tests use a private server; see tests/support/.
 $(BUILD)/tests/integration/% $(BUILD)/tests/abuse/%: $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
