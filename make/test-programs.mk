@@ -107,6 +107,7 @@ DROPIN_PROGRAM := $(BUILD)/tests/programs/dropin/program
 DROPIN_PROGRAM_O := $(call obj,$(wildcard tests/programs/dropin/*.c))
 $(call obj,tests/programs/dropin/program.c): tests/programs/dropin/kernels.ptx
 $(call obj,tests/programs/dropin/check_print.c): tests/programs/dropin/print.ptx
+$(call obj,tests/programs/dropin/check_heap.c): tests/programs/dropin/heap.ptx
 $(DROPIN_PROGRAM): $(DROPIN_PROGRAM_O) $(BUILD)/lib/gpushare/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(DROPIN_PROGRAM_O) -L$(BUILD)/lib/gpushare -l:libcuda.so.1 -lpthread

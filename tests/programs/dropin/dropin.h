@@ -102,5 +102,10 @@ void print_more(void);
 void print_own(void);
 void print_overflow(void);
 void print_fault(void);
+void heap_calls(void);
+void heap_kept(void);
+void heap_together(void);
+void heap_twice(void);
+void heap_limit(void);
 
 #endif

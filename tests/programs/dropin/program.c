@@ -23,6 +23,7 @@
  *   program wait-host      has streams that wait until standard input ends, for a value on the host
  *   program wait-device    the same, for one on the device
  *   program print-...      has kernels that print (check_print.c)
+ *   program heap-...       has kernels that allocate memory (check_heap.c)
  */
 #include <dlfcn.h>
 #include <poll.h>
@@ -250,7 +251,12 @@ int main(int count_of_words, char **words)
                  {"print-more", print_more},
                  {"print-own", print_own},
                  {"print-overflow", print_overflow},
-                 {"print-fault", print_fault}};
+                 {"print-fault", print_fault},
+                 {"heap-calls", heap_calls},
+                 {"heap-kept", heap_kept},
+                 {"heap-together", heap_together},
+                 {"heap-twice", heap_twice},
+                 {"heap-limit", heap_limit}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count_of_words == 2 && !strcmp(words[1], modes[i].name)) {
             modes[i].run();
