@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
@@ -35,6 +36,12 @@ struct dim3 {
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 static const int warpSize = 32;
+
+/* malloc, free, new and delete are the host's own. */
+static inline void *__nv_aligned_device_malloc(size_t bytes, size_t alignment)
+{
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
 
 /* ---- threads, host_cuda.cc ---- */
 void *corpus_dynamic_shared();
