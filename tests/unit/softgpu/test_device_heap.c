@@ -392,7 +392,7 @@ static void thousands_of_threads_have_blocks_of_their_own(void **state)
     in_child(body_many);
 }
 
-/* What is refused is as much as does not fit: of a heap of 1 MiB, blocks of 512 bytes and their
+/* A full heap refuses as much as does not fit: of a heap of 1 MiB, blocks of 512 bytes and their
  * gaps take 528 each. */
 static void body_full(void)
 {
@@ -519,7 +519,7 @@ static void each_device_has_its_own(void **state)
     in_child(body_devices);
 }
 
-/* What was linked says so without its code. */
+/* A linked image says that it allocates without its code. */
 static void body_linked(void)
 {
     cuda_link link;
