@@ -361,6 +361,7 @@ struct gpushare_device {
     uint32_t clock_khz;
     int32_t priority_least;    /* the range of stream priorities: numbers from */
     int32_t priority_greatest; /* greatest (the smaller number) to least */
+    uint64_t kernel_heap; /* bytes from which the kernels of all clients allocate; 0: not known */
 };
 
 /*

@@ -327,6 +327,9 @@
     X(device_arena_memory, DEVICE_NOT_READY, \
       "memory at the device arena does not keep what is written to it: the driver or " \
       "the device is faulty") \
+    X(device_heap, DEVICE_NOT_READY, \
+      "the driver did not make a heap of %s for kernels that allocate: %s (%s); give gpushared a " \
+      "smaller --kernel-heap, or free memory of the device") \
     X(device_no_memory_mapping, NOT_SUPPORTED, \
       "the device or its driver lacks virtual memory management, which gpushare needs") \
     X(device_no_memory_descriptors, NOT_SUPPORTED, \

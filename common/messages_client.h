@@ -16,6 +16,10 @@
       "block_threads is 0") \
     X(driver_absent, NOT_SUPPORTED, \
       "gpushare's CUDA driver does not carry %s; each call of it returns CUDA_ERROR_NOT_SUPPORTED") \
+    X(driver_heap_limit, NOT_SUPPORTED, \
+      "kernels of all programs allocate from one heap of %s on this GPU, so a limit of %s " \
+      "(cuCtxSetLimit, cudaDeviceSetLimit) is refused; ask for less, or have gpushared started with " \
+      "--kernel-heap %s") \
     X(dropin_export_table, NOT_FOUND, \
       "%s asks for undocumented parts of NVIDIA's driver (cuGetExportTable), which gpushare does " \
       "not have; link it with the shared CUDA runtime (nvcc -cudart shared), and see what " \

@@ -100,6 +100,7 @@ void device_describe(const struct proto_device_info *info, uint32_t ordinal,
         .clock_khz = info->clock_khz,
         .priority_least = info->priority_least,
         .priority_greatest = info->priority_greatest,
+        .kernel_heap = info->kernel_heap,
     };
     memcpy(device->name, info->name, sizeof device->name);
     memcpy(device->pci, info->pci, sizeof device->pci);

@@ -90,6 +90,9 @@ static const char usage[] =
     "                 the most of it that stays registered when its client has freed it or left,\n"
     "                 for later clients of the same user; 0 is none (default: an eighth of\n"
     "                 --host-memory-total)\n"
+    "  --kernel-heap SIZE\n"
+    "                 the heap of each GPU from which the kernels of all clients allocate\n"
+    "                 (default: as the driver has it, which is 8M)\n"
     "  --image-memory SIZE\n"
     "                 the most memory that a worker uses to read and keep clients' modules\n"
     "                 (default: a quarter of the machine's memory)\n"
@@ -326,6 +329,7 @@ enum option_name {
     OPTION_MAX_WINDOW,
     OPTION_HOST_MEMORY_TOTAL,
     OPTION_PINNED_POOL,
+    OPTION_KERNEL_HEAP,
     OPTION_IMAGE_MEMORY,
     OPTION_COMPILE_TIME,
     OPTION_COMPILE_MEMORY,
@@ -364,6 +368,7 @@ static const struct option options[] = {
     {"max-window", required_argument, NULL, OPTION_MAX_WINDOW},
     {"host-memory-total", required_argument, NULL, OPTION_HOST_MEMORY_TOTAL},
     {"pinned-pool", required_argument, NULL, OPTION_PINNED_POOL},
+    {"kernel-heap", required_argument, NULL, OPTION_KERNEL_HEAP},
     {"image-memory", required_argument, NULL, OPTION_IMAGE_MEMORY},
     {"compile-time", required_argument, NULL, OPTION_COMPILE_TIME},
     {"compile-memory", required_argument, NULL, OPTION_COMPILE_MEMORY},
@@ -431,6 +436,7 @@ static const struct plain_option {
     {OPTION_COMPILE_TIME, "--compile-time", PLAIN_SECONDS,
      offsetof(struct settings, compile_seconds), 1, 604800},
     {OPTION_MAX_WINDOW, "--max-window", PLAIN_SIZE, offsetof(struct settings, max_window), 0, 0},
+    {OPTION_KERNEL_HEAP, "--kernel-heap", PLAIN_SIZE, offsetof(struct settings, kernel_heap), 0, 0},
     {OPTION_IMAGE_MEMORY, "--image-memory", PLAIN_SIZE, offsetof(struct settings, image_memory), 0,
      0},
     {OPTION_COMPILE_MEMORY, "--compile-memory", PLAIN_SIZE,

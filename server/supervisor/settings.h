@@ -58,6 +58,7 @@ struct settings {
     uint64_t host_base;
     uint64_t arena_bytes;
     bool arena_named;        /* an option named a base or the size: no other is tried */
+    uint64_t kernel_heap;    /* bytes that kernels of all clients may allocate; 0: the driver's */
     uint64_t image_memory;   /* bytes that a worker may use for clients' code; 0: its default */
     uint64_t compile_memory; /* bytes that compiling one module may take; 0: the worker's default */
     uint32_t compile_seconds;  /* time that it may take; 0: the worker's default */

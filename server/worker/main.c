@@ -34,6 +34,7 @@ struct options {
     const char *uuid_text;
     uint64_t device_base, host_base, arena_bytes;
     uint64_t orphan_seconds;                  /* 0: none */
+    uint64_t kernel_heap;                     /* bytes; 0: as the driver has it */
     uint64_t image_memory;                    /* bytes; 0: the default of code_memory_open */
     uint64_t compile_seconds, compile_memory; /* 0: the defaults of compiler_open */
     int channel;
@@ -49,7 +50,7 @@ static const char usage[] =
     "                       --arena-bytes BYTES --channel-fd FD [--uuid UUID] [--image-memory "
     "BYTES]\n"
     "                       [--compile-time SECONDS] [--compile-memory BYTES] [--activity-fd FD]\n"
-    "                       [--orphan-limit SECONDS]\n"
+    "                       [--orphan-limit SECONDS] [--kernel-heap BYTES]\n"
     "                       [--code-fd FD] [--standby none|driver|context]\n"
     "       gpushare-worker --compile PID --driver PATH --device N --compile-time SECONDS\n"
     "                       --compile-memory BYTES [--uuid UUID]\n"
@@ -81,6 +82,9 @@ static const char help[] =
     "  --orphan-limit SECONDS\n"
     "                 end when gpushared has asked nothing for so long, up to 604800; 0 is never:\n"
     "                 the end of its socket is enough (default: 0)\n"
+    "  --kernel-heap BYTES\n"
+    "                 the heap from which the kernels of all clients allocate; 0 is the driver's\n"
+    "                 own, made with the first module that needs it (default: 0)\n"
     "  --code-fd FD   the file descriptor of memory for compiled code, which outlives the worker\n"
     "  --image-memory BYTES\n"
     "                 the most memory for reading and keeping clients' modules; 0 is a quarter\n"
@@ -145,6 +149,7 @@ static const struct number_option {
     {'m', NUMBER_LONG, offsetof(struct options, image_memory), INT64_MAX},
     {'t', NUMBER_LONG, offsetof(struct options, compile_seconds), SECONDS_MAX},
     {'M', NUMBER_LONG, offsetof(struct options, compile_memory), INT64_MAX},
+    {'H', NUMBER_LONG, offsetof(struct options, kernel_heap), INT64_MAX},
     {'O', NUMBER_LONG, offsetof(struct options, orphan_seconds), SECONDS_MAX},
     {'C', NUMBER_INT, offsetof(struct options, compile), INT32_MAX},
     {'c', NUMBER_INT, offsetof(struct options, channel), DESCRIPTOR_MAX},
@@ -221,6 +226,7 @@ static bool parse_options(int argc, char *argv[], struct options *options)
         {"code-fd", required_argument, NULL, 'o'},
         {"standby", required_argument, NULL, 's'},
         {"orphan-limit", required_argument, NULL, 'O'},
+        {"kernel-heap", required_argument, NULL, 'H'},
         {"list", no_argument, NULL, 'l'},
         {"version", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},
@@ -423,6 +429,7 @@ int main(int argc, char *argv[])
                             .cuda = &driver,
                             .ordinal = options.device,
                             .uuid = options.uuid_given ? options.uuid : NULL,
+                            .heap_bytes = options.kernel_heap,
                             .arena = {options.device_base, options.host_base, options.arena_bytes}},
                         &why);
     bool goes_on = error || stand_by(&options, STANDBY_DRIVER, &status);

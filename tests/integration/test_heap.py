@@ -3,13 +3,13 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """Kernels that allocate memory: on the software GPU alone, and as clients, through the drop-in libcuda.so.1."""
 import os
-import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from private_server import BUILD, ENV, SECONDS, Server, run  # noqa: E402
+from private_server import BUILD, ENV, GPUSHARED, SECONDS, Server, run  # noqa: E402
 
 LIBRARIES = os.path.join(BUILD, "lib/gpushare")
 SOFTGPU = os.path.join(BUILD, "lib/softgpu")
@@ -59,8 +59,48 @@ class Served(unittest.TestCase):
                                              r"free of 0x[0-9a-f]+, which was freed before")
 
     def test_a_larger_heap_is_refused_with_what_to_do(self):
-        said = self.assert_right("heap-limit")
-        self.assertEqual(len(re.findall(r"^gpushare: .*cuCtxSetLimit.*$", said, re.M)), 1, said)
+        ended = run(PROGRAM, "heap-limit", **self.environment())
+        self.assertEqual((ended.returncode, ended.stdout), (0, f"{8 << 20}\n"), ended.stderr)
+        self.assertRegex(ended.stderr, r"(?m)^gpushare: kernels of all programs allocate from one heap of 8M on this GPU, so a limit of 8388609B "
+                                       r"\(.*\) is refused; ask for less, or have gpushared started with --kernel-heap 8388609B$")
+
+
+class Larger(unittest.TestCase):
+    def test_the_operator_gives_all_gpus_another_size(self):
+        with Server("--kernel-heap", "48M", env={"SOFTGPU_DEVICES": "2"}) as server:
+            for number in "01":
+                ended = run(PROGRAM, "heap-limit", LD_LIBRARY_PATH=LIBRARIES, GPUSHARE_SOCKET=server.client, CUDA_VISIBLE_DEVICES=number)
+                self.assertEqual((ended.returncode, ended.stdout), (0, f"{48 << 20}\n"), ended.stderr + server.text())
+
+    def test_it_takes_memory_that_clients_would_have(self):
+        for heap, status in (("64M", 0), ("512M", 1)):
+            with Server("--kernel-heap", heap, env={"SOFTGPU_MEMORY": "1G"}) as server:
+                ended = subprocess.run([PROGRAM, "fill"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       timeout=SECONDS, check=False,
+                                       env={**ENV, "LD_LIBRARY_PATH": LIBRARIES, "GPUSHARE_SOCKET": server.client})
+                self.assertEqual(ended.returncode, status, ended.stderr + server.text())
+                self.assertEqual("OUT_OF_MEMORY" in ended.stderr, status == 1, ended.stderr)
+
+    def test_a_worker_that_is_lost_leaves_one_of_the_same_size(self):
+        with Server("--kernel-heap", "16M", "--offender-wait", "0") as server:
+            for _ in range(2):
+                environment = {"LD_LIBRARY_PATH": LIBRARIES, "GPUSHARE_SOCKET": server.client}
+                ended = run(PROGRAM, "heap-limit", **environment)
+                self.assertEqual((ended.returncode, ended.stdout), (0, f"{16 << 20}\n"), ended.stderr + server.text())
+                ended = run(PROGRAM, "heap-twice", **environment)
+                self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr + server.text())
+
+    def test_a_heap_that_does_not_fit_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = os.path.join(folder, "none.yaml")
+            with open(config, "w", encoding="utf-8") as file:
+                file.write("{}\n")
+            ended = subprocess.run([GPUSHARED, "--driver", "softgpu", "--kernel-heap", "64G", "--config", config,
+                                    "--socket", os.path.join(folder, "c"), "--admin-socket", os.path.join(folder, "a")],
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS, check=False, env=dict(ENV))
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("the driver did not make a heap of 64G for kernels that allocate", ended.stdout)
+        self.assertIn("give gpushared a smaller --kernel-heap", ended.stdout)
 
 
 if __name__ == "__main__":

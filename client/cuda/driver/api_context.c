@@ -9,18 +9,20 @@
 #include "common/cuda/front/driver_absent.h"
 #include "common/cuda/front/driver_context.h"
 #include "common/cuda/front/driver_exports.h"
+#include "common/log.h"
+#include "common/messages.h"
+#include "common/units.h"
 
 /*
  * The limits are those of the server's context, which serves all clients. A client's own is the
- * room for what its kernels print. Of the others each client is told CUDA's initial value, may ask
- * for as much or less, and nothing changes.
+ * room for what its kernels print. Of the heap each client is told its size, of the others CUDA's
+ * initial value; it may ask for as much or less, and nothing changes.
  */
 enum { SYNC_DEPTH = 3, PENDING_LAUNCHES = 4, FETCH_GRANULARITY = 5, PERSISTING_CACHE = 6 };
 
 static const size_t shared_limits[PERSISTING_CACHE + 1] = {
-    [CUDA_LIMIT_STACK_SIZE] = 1024,
-    [CUDA_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
-    [PERSISTING_CACHE] = 0, /* no part of the second-level cache is set aside */
+    [CUDA_LIMIT_STACK_SIZE] = 1024, [PERSISTING_CACHE] = 0, /* no part of the second-level cache is
+                                                               set aside */
 };
 
 static cuda_result check_limit(cuda_limit limit, struct driver_device **device)
@@ -36,6 +38,21 @@ static cuda_result check_limit(cuda_limit limit, struct driver_device **device)
     return driver_device_get(context->device, device);
 }
 
+static size_t shared_limit(const struct driver_device *device, cuda_limit limit)
+{
+    return limit == CUDA_LIMIT_MALLOC_HEAP_SIZE ? device->described.kernel_heap
+                                                : shared_limits[limit];
+}
+
+static cuda_result refuse_heap(const struct driver_device *device, size_t wanted)
+{
+    char there[UNITS_TEXT], asked[UNITS_TEXT];
+    units_format_size(device->described.kernel_heap, there);
+    units_format_size(wanted, asked);
+    log_error(MESSAGE_TEXT(driver_heap_limit), there, asked, asked);
+    return CUDA_ERR_NOT_SUPPORTED;
+}
+
 cuda_result cuCtxGetLimit(size_t *value, cuda_limit limit)
 {
     struct driver_device *device;
@@ -43,7 +60,7 @@ cuda_result cuCtxGetLimit(size_t *value, cuda_limit limit)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(check_limit(limit, &device));
     *value = limit == CUDA_LIMIT_PRINTF_FIFO_SIZE ? driver_print_limit(&device->print)
-                                                  : shared_limits[limit];
+                                                  : shared_limit(device, limit);
     return CUDA_OK;
 }
 
@@ -53,8 +70,10 @@ cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
     DRIVER_TRY(check_limit(limit, &device));
     if (limit == CUDA_LIMIT_PRINTF_FIFO_SIZE)
         return driver_result(driver_print_set_limit(&device->print, value));
-    return value <= shared_limits[limit]
-               ? CUDA_OK
+    if (value <= shared_limit(device, limit))
+        return CUDA_OK;
+    return limit == CUDA_LIMIT_MALLOC_HEAP_SIZE
+               ? refuse_heap(device, value)
                : DRIVER_ABSENT_CASE("cuCtxSetLimit above CUDA's initial values");
 }
 

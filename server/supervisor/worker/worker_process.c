@@ -273,12 +273,13 @@ static pid_t child_start(const struct worker_process_options *options,
              name + strlen("GPU-"));
     for (size_t i = 0; i < LIMITS_UUID_BYTES; i++)
         snprintf(uuid + 2 * i, 3, "%02x", found->uuid[i]);
-    char device[16], images[32], seconds[16], compile[32];
+    char device[16], heap[32], images[32], seconds[16], compile[32];
     struct worker_process_arena arena;
     worker_process_name_arena(&arena, settings);
     char orphan[16];
     snprintf(orphan, sizeof orphan, "%" PRIu32, settings->orphan_seconds);
     snprintf(device, sizeof device, "%" PRIu32, found->ordinal);
+    snprintf(heap, sizeof heap, "%" PRIu64, settings->kernel_heap);
     snprintf(images, sizeof images, "%" PRIu64, settings->image_memory);
     snprintf(seconds, sizeof seconds, "%" PRIu32, settings->compile_seconds);
     snprintf(compile, sizeof compile, "%" PRIu64, settings->compile_memory);
@@ -294,6 +295,8 @@ static pid_t child_start(const struct worker_process_options *options,
                            arena.bytes,
                            "--image-memory",
                            images,
+                           "--kernel-heap",
+                           heap,
                            "--compile-time",
                            seconds,
                            "--compile-memory",

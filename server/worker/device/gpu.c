@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/cuda/driver_error.h"
+#include "server/worker/device/device_heap.h"
 #include "server/worker/device/gpu_arena.h"
 #include "common/mps.h"
 
@@ -190,7 +191,8 @@ uint32_t gpu_open_driver(struct gpu *gpu, const struct gpu_options *options, str
 {
     const struct cuda_driver *cuda = options->cuda;
     const struct arena *arena = &options->arena;
-    *gpu = (struct gpu){.cuda = cuda, .arena_bytes = arena->bytes};
+    *gpu =
+        (struct gpu){.cuda = cuda, .arena_bytes = arena->bytes, .heap_bytes = options->heap_bytes};
     uint32_t error = gpu_arena_reserve_host(arena, why);
     if (error)
         return error;
@@ -228,6 +230,8 @@ uint32_t gpu_open_context(struct gpu *gpu, int ordinal, struct error *why)
         error = find_granularity(gpu, why);
     if (!error)
         error = prove_device_arena(gpu, why);
+    if (!error)
+        error = device_heap_open(gpu->cuda, gpu->heap_bytes, &gpu->info.kernel_heap, why);
     if (!error)
         error = describe_device(gpu, ordinal, why);
     if (error)

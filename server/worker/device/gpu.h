@@ -29,6 +29,7 @@ struct gpu {
     uint64_t host_base;   /* address of the host arena; 0: not reserved */
     uint64_t arena_bytes; /* size of each arena */
     uint64_t granularity; /* bytes; device memory is mapped in multiples of it */
+    uint64_t heap_bytes;  /* gpu_options.heap_bytes */
     struct proto_device_info info;
     struct clearing clearing;     /* the caller's: opening and gpu_close leave it alone */
     struct local_memory local;    /* worker_start opens it */
@@ -48,13 +49,14 @@ struct gpu_options {
     int ordinal;
     const uint8_t *uuid; /* 16 bytes; NULL: the device of this ordinal */
     struct arena arena;
+    uint64_t heap_bytes; /* of the heap that kernels allocate from; 0: as the driver has it */
 };
 
 /*
  * A device is opened in two steps, between which a worker may wait. gpu_open_driver does all that
  * needs no context: it reserves both arenas and starts the driver. gpu_open_context retains the
- * primary context and makes it current in the calling thread. Each returns 0, or an error number
- * with one sentence in why; nothing is left open then.
+ * primary context, makes it current in the calling thread, and has the heap made if heap_bytes asks
+ * for one. Each returns 0, or an error number with one sentence in why; nothing is left open then.
  */
 uint32_t gpu_open_driver(struct gpu *gpu, const struct gpu_options *options, struct error *why);
 uint32_t gpu_open_context(struct gpu *gpu, int ordinal, struct error *why);

@@ -114,18 +114,18 @@ static void check_addresses(const struct heap *heap)
     drop(heap, block);
 }
 
-static void check_limit(void)
+static size_t limit(void)
 {
     size_t bytes;
     OK(cuCtxGetLimit(&bytes, CUDA_LIMIT_MALLOC_HEAP_SIZE));
-    CHECK(bytes == INITIAL);
+    return bytes;
 }
 
 void heap_calls(void)
 {
     struct heap heap;
     load(&heap);
-    check_limit();
+    CHECK(limit() == INITIAL);
     for (int i = 0; i < 3; i++) {
         take(&heap);
         give(&heap);
@@ -185,16 +185,19 @@ void heap_twice(void)
     printf("right\n");
 }
 
-/* More than there is. */
+/* Prints the limit, and has a block of as much; more is refused. */
 void heap_limit(void)
 {
-    cuda_context context;
-    OK(cuInit(0));
-    OK(cuDevicePrimaryCtxRetain(&context, 0));
-    OK(cuCtxSetCurrent(context));
-    check_limit();
-    OK(cuCtxSetLimit(CUDA_LIMIT_MALLOC_HEAP_SIZE, INITIAL));
-    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(CUDA_LIMIT_MALLOC_HEAP_SIZE, INITIAL + 1));
-    check_limit();
-    printf("right\n");
+    struct heap heap;
+    load(&heap);
+    const size_t bytes = limit();
+    OK(cuCtxSetLimit(CUDA_LIMIT_MALLOC_HEAP_SIZE, bytes));
+    EXPECT(CUDA_ERR_NOT_SUPPORTED, cuCtxSetLimit(CUDA_LIMIT_MALLOC_HEAP_SIZE, bytes + 1));
+    CHECK(limit() == bytes);
+    CHECK(one(&heap, bytes + 1) == 0);
+    const uint64_t block = one(&heap, bytes);
+    CHECK(block);
+    drop(&heap, block);
+    OK(cuCtxSynchronize());
+    printf("%zu\n", bytes);
 }

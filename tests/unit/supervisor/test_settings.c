@@ -195,6 +195,10 @@ static void the_environment_sets_defaults(void **state)
     assert_int_equal(settings.pinned_pool, 4 << 20);
     assert_int_equal(READ("--pinned-pool", "0", "--host-memory-total", "32M", NULL), 0);
     assert_int_equal(settings.pinned_pool, 0);
+    assert_int_equal(settings.kernel_heap, 0);
+    assert_int_equal(READ("--kernel-heap", "128M", NULL), 0);
+    assert_int_equal(settings.kernel_heap, 128 << 20);
+    refused("--kernel-heap", "a size above 0", "--kernel-heap", "0");
     unsetenv("GPUSHARE_SOCKET");
     assert_int_equal(READ(NULL), 0);
     assert_string_equal(settings.admin_socket, "/run/user/7/gpushare/admin.sock");

@@ -184,7 +184,7 @@ static inline int harness_start_with(void **state, const struct cuda_driver *dri
     harness.channel = pair[0];
     harness.events = harness.functions = harness.streams_ended = harness.events_ended =
         harness.released = 0;
-    const struct gpu_options options = {driver, 0, NULL, {DEVICE_BASE, HOST_BASE, ARENA_USED}};
+    const struct gpu_options options = {driver, 0, NULL, {DEVICE_BASE, HOST_BASE, ARENA_USED}, 0};
     uint32_t error = whole_gpu_open(&gpu, &options, &why);
     if (error)
         print_message("%s\n", why.text);

@@ -290,7 +290,7 @@ static void open_refused(int mode, cuda_result result, uint32_t number, const ch
     driver.cuDeviceGetAttribute = told_attribute;
     driver.cuDevicePrimaryCtxRetain = retain;
     const struct gpu_options options = {
-        &driver, 0, NULL, {ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB}};
+        &driver, 0, NULL, {ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB}, 0};
     assert_int_equal(whole_gpu_open(&gpu, &options, &why), number);
     says(&why, words);
     /* The reserved ranges were given back. */
@@ -339,7 +339,7 @@ static uint32_t open_device(struct gpu *gpu, const uint8_t *uuid, struct error *
     driver.cuDevicePrimaryCtxSetFlags = set_flags;
     driver.cuDevicePrimaryCtxRetain = retain_noted;
     const struct gpu_options options = {
-        &driver, 7, uuid, {ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB}};
+        &driver, 7, uuid, {ARENA_DEVICE_BASE, ARENA_HOST_BASE, GIB}, 0};
     return whole_gpu_open(gpu, &options, why);
 }
 

@@ -70,7 +70,7 @@ static int setup(void **state)
     worker = calloc(1, sizeof *worker);
     wake_open(&worker->wake);
     const struct gpu_options options = {
-        &harness.driver, 0, NULL, {DEVICE_BASE, HOST_BASE, ARENA_USED}};
+        &harness.driver, 0, NULL, {DEVICE_BASE, HOST_BASE, ARENA_USED}, 0};
     assert_int_equal(whole_gpu_open(&worker->gpu, &options, &why), 0);
     assert_int_equal(partition_table_open(&worker->partitions, &worker->gpu, &why), 0);
     assert_int_equal(placement_table_open(&worker->places, &worker->partitions, &notice), 0);
