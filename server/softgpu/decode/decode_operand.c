@@ -96,6 +96,9 @@ uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx
     case PTX_OPERAND_FUNCTION:
         if (width != 8)
             decode_fail(d, "the address '%.60s' needs 64 bits", op->name);
+        /* NVIDIA's compiler says the same. */
+        if (!op->function->definition && exec_system_find(op->function->name))
+            decode_fail(d, "cannot take the address of function '%.60s'", op->name);
         return decode_constant(d, code_address(op->function), 8);
     default:
         decode_fail(d, "an operand of '%.60s' is not understood", d->ins->opcode);

@@ -21,19 +21,13 @@ uint64_t code_address(const struct ptx_function *f)
     return WINDOW_FUNCTION + ((uint64_t)code_key(f) + 1) * 16;
 }
 
-const struct ptx_function *code_function_at(const struct module *m, uint64_t address)
+const struct code *code_at(const struct module *m, uint64_t address)
 {
     uint64_t index = (address & ~WINDOW_MASK) / 16;
     if ((address & WINDOW_MASK) != WINDOW_FUNCTION || address % 16 || index == 0 ||
         index > m->ptx->function_count)
         return NULL;
-    return m->ptx->functions[index - 1];
-}
-
-const struct code *code_at(const struct module *m, uint64_t address)
-{
-    const struct ptx_function *function = code_function_at(m, address);
-    return function ? m->codes[function->id] : NULL;
+    return m->codes[index - 1];
 }
 
 void code_destroy(struct code *c)

@@ -236,10 +236,9 @@ static inline uint64_t block_clock_ns(const struct block *block)
 }
 
 /* code_of: the code of a declared function. code_at: the code of the function at this address.
- * NULL if it has no body. code_function_at: the function at this address; NULL: there is none. */
+ * NULL if it has no body. */
 const struct code *code_of(const struct module *module, const struct ptx_function *function);
 const struct code *code_at(const struct module *module, uint64_t function_address);
-const struct ptx_function *code_function_at(const struct module *module, uint64_t function_address);
 uint64_t code_address(const struct ptx_function *function);
 
 /* Actions, by file. */

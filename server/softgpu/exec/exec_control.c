@@ -82,24 +82,6 @@ static enum exec_result call_some(struct warp *w, const struct op *op, const str
     return EXEC_MOVED;
 }
 
-/* Of a function of the system, by its address. It has no frame: the lanes are behind the call at
- * once, and those that call others stay. */
-static enum exec_result call_system(struct warp *w, const struct op *op, exec_action *action,
-                                    uint32_t mask)
-{
-    enum exec_result result = action(w, op, mask);
-    struct split *s = &w->splits[w->current];
-    uint32_t rest = s->mask & ~mask;
-    if (result != EXEC_NEXT)
-        return result;
-    if (rest)
-        w->splits[w->split_count++] =
-            (struct split){.mask = rest, .pc = s->pc, .frame = s->frame, .ran = s->ran};
-    s->mask = mask;
-    s->pc++;
-    return EXEC_MOVED;
-}
-
 enum exec_result exec_call(struct warp *w, const struct op *op, uint32_t mask)
 {
     const struct code_call *call = &w->frame->code->calls[op->aux];
@@ -123,10 +105,6 @@ enum exec_result exec_call(struct warp *w, const struct op *op, uint32_t mask)
     for (uint32_t i = 0; i < LANES; i++)
         same |= (mask >> i & 1) && targets[i] == targets[first] ? 1u << i : 0;
     const struct code *code = code_at(w->block->module, targets[first]);
-    const struct ptx_function *function = code_function_at(w->block->module, targets[first]);
-    exec_action *action = function && !code ? exec_system_find(function->name) : NULL;
-    if (action)
-        return call_system(w, op, action, same);
     if (!code || code->ptx->entry)
         return exec_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, first, targets[first], 8,
                           "call of what is no function");

@@ -150,25 +150,6 @@ static void an_alignment_is_kept(void **state)
     assert_true(in_heap(out[0], 24) && out[0] % 16 == 0);
 }
 
-#define OWN                                                                                        \
-    ".func (.param .b64 r) own (.param .b64 n) { .reg .b64 %rd<2>; ld.param.b64 %rd1, [n]; "       \
-    "add.u64 %rd1, %rd1, 1; st.param.b64 [r], %rd1; ret; }\n"
-#define BY_ADDRESS                                                                                 \
-    "{ .param .b64 p0; .param .b64 q; st.param.b64 [p0], %rd1; mov.u64 %rd5, malloc;\n"            \
-    "mov.u64 %rd6, own; and.b64 %rd7, %rd3, 1; setp.eq.u64 %p1, %rd7, 1;\n"                        \
-    "selp.b64 %rd5, %rd6, %rd5, %p1; call (q), %rd5, (p0), proto;\n"                               \
-    "ld.param.b64 %rd8, [q]; st.global.u64 [%rd2], %rd8; }\nret;\n"                                \
-    "proto: .callprototype (.param .b64 _) _ (.param .b64 _);"
-
-/* By the address of a function, of which lanes have different ones. */
-static void malloc_and_free_have_addresses(void **state)
-{
-    (void)state;
-    run_well(DECLARED OWN ENTRY(BY_ADDRESS), 32, THREADS);
-    for (uint32_t i = 0; i < THREADS; i++)
-        assert_true(i % 2 ? out[i] == 33 : in_heap(out[i], 32));
-}
-
 /* ---- faults --------------------------------------------------------------------------------- */
 
 static void expect(const char *text, uint64_t number, enum fault_kind kind, uint32_t line,
@@ -274,7 +255,6 @@ int main(void)
         CASE(only_the_lanes_that_call_have_blocks),
         CASE(a_full_heap_gives_null_and_free_of_null_does_nothing),
         CASE(an_alignment_is_kept),
-        CASE(malloc_and_free_have_addresses),
         CASE(what_malloc_did_not_return_is_not_freed),
         CASE(memory_that_is_no_blocks_is_not_reached),
         CASE(a_warp_with_one_lane_outside_faults_for_that_lane),

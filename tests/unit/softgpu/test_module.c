@@ -108,6 +108,9 @@ static void unknown_instructions_are_refused_by_name_and_line(void **state)
          "line 4: 't' is a texture, sampler or surface, which are not supported"},
         {PTX_HEAD ".extern .func other();\n.entry k() { call other; ret; }\n",
          "line 5: call of 'other', which has no body"},
+        {PTX_HEAD ".extern .func free(.param .b64 p);\n.entry k() { .reg .b64 %a;\n"
+                  "mov.u64 %a, free; ret; }\n",
+         "line 6: cannot take the address of function 'free'"},
         {PTX_HEAD ".func f();\n.entry k() { call f, (), 3; ret; }\n",
          "line 5: an operand of 'call' is not understood"},
         {PTX_HEAD ".reg .b32 %r;\n", "line 4: unknown directive '.reg'"},
