@@ -210,7 +210,7 @@ static gpushare_error establish_connection(gpushare_connection *connection,
         (error = send_attach(connection, state, fds)) || (error = map_shared(connection, fds)) ||
         (error = reserve_window(connection)))
         return error;
-    device_describe(&state->survey.info[state->index], environment->device, &connection->device);
+    device_describe(&state->survey, state->index, environment->device, &connection->device);
     atomic_init(&connection->multiprocessors, connection->attached.grant.multiprocessors);
     connection->server_minor = state->welcome.minor;
     connection->observer = (struct observer){.status = connection->status,

@@ -11,7 +11,22 @@
 #include "common/messages.h"
 #include "common/util.h"
 
-static void query_server(struct session *session, uint32_t index, struct device_survey *survey)
+/* The minor version of the protocol from which a server tells it. */
+enum { HEAP_SINCE = 4 };
+
+static void query_heap(struct session *session, uint32_t index, struct device_survey *survey)
+{
+    struct proto_kernel_heap_query body = {.device = index};
+    struct session_call call = {.request = PROTO_KERNEL_HEAP_QUERY,
+                                .body = &body,
+                                .reply = PROTO_KERNEL_HEAP,
+                                .reply_body = &survey->heap[index],
+                                .reply_bytes = sizeof survey->heap[index]};
+    survey->error[index] = session_call(session, &call);
+}
+
+static void query_server(struct session *session, uint32_t minor, uint32_t index,
+                         struct device_survey *survey)
 {
     struct proto_device_query body = {.device = index};
     struct session_call call = {.request = PROTO_DEVICE_QUERY,
@@ -20,6 +35,8 @@ static void query_server(struct session *session, uint32_t index, struct device_
                                 .reply_body = &survey->info[index],
                                 .reply_bytes = sizeof survey->info[index]};
     survey->error[index] = session_call(session, &call);
+    if (!survey->error[index] && minor >= HEAP_SINCE)
+        query_heap(session, index, survey);
     if (survey->error[index])
         snprintf(survey->text[index], sizeof survey->text[index], "%s", failure_sentence());
 }
@@ -31,7 +48,7 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
     uint8_t uuids[DEVICES_MAX][LIMITS_UUID_BYTES] = {{0}};
     unsigned count = min(welcome->devices, (uint32_t)DEVICES_MAX);
     for (unsigned i = 0; i < count; i++) {
-        query_server(session, i, survey);
+        query_server(session, welcome->minor, i, survey);
         memcpy(uuids[i], survey->info[i].uuid, sizeof uuids[i]);
     }
     survey->there = count;
@@ -71,9 +88,10 @@ gpushare_error device_choose(const struct device_survey *survey, uint32_t ordina
     return GPUSHARE_SUCCESS;
 }
 
-void device_describe(const struct proto_device_info *info, uint32_t ordinal,
+void device_describe(const struct device_survey *survey, uint32_t index, uint32_t ordinal,
                      struct gpushare_device *device)
 {
+    const struct proto_device_info *info = &survey->info[index];
     _Static_assert(sizeof device->name == sizeof info->name, "device names");
     _Static_assert(sizeof device->pci == sizeof info->pci, "bus identifiers");
     _Static_assert(sizeof device->uuid == sizeof info->uuid, "uuids");
@@ -100,7 +118,7 @@ void device_describe(const struct proto_device_info *info, uint32_t ordinal,
         .clock_khz = info->clock_khz,
         .priority_least = info->priority_least,
         .priority_greatest = info->priority_greatest,
-        .kernel_heap = info->kernel_heap,
+        .kernel_heap = survey->heap[index].bytes,
     };
     memcpy(device->name, info->name, sizeof device->name);
     memcpy(device->pci, info->pci, sizeof device->pci);
@@ -157,7 +175,7 @@ gpushare_error device_query(const struct gpushare_options *options, struct gpush
     uint32_t ordinal = look->environment.device;
     error = device_choose(&look->survey, ordinal, &index);
     if (!error)
-        device_describe(&look->survey.info[index], ordinal, device);
+        device_describe(&look->survey, index, ordinal, device);
     free(look);
     return error;
 }

@@ -23,6 +23,7 @@ struct device_survey {
     /* limit that the environment asks for, in bytes; or PROTO_UNSET */
     uint64_t memory[DEVICES_MAX];
     struct proto_device_info info[DEVICES_MAX]; /* by the server's index */
+    struct proto_kernel_heap heap[DEVICES_MAX]; /* servers before 2.4 don't tell: 0 */
     uint32_t error[DEVICES_MAX];                /* why the server can't describe the device, or 0 */
     char text[DEVICES_MAX][128];                /* the beginning of that error's sentence */
 };
@@ -35,9 +36,9 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
  * or the error that the server gave for this device, such as DEVICE_NOT_READY. */
 gpushare_error device_choose(const struct device_survey *survey, uint32_t ordinal, uint32_t *index);
 
-/* Writes the whole public description of a device. device->size becomes the size of this
- * library's struct. */
-void device_describe(const struct proto_device_info *info, uint32_t ordinal,
+/* Writes the whole public description of the device that device_choose found. device->size becomes
+ * the size of this library's struct. */
+void device_describe(const struct device_survey *survey, uint32_t index, uint32_t ordinal,
                      struct gpushare_device *device);
 
 /*

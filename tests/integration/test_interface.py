@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -466,7 +467,21 @@ def errors():
     return dict(line.split(" = ", 1) for line in output.splitlines())
 
 
-SUBJECTS = {"errors": errors, "exits": exits, "flags": flags, "variables": variables, "messages": messages, "yaml": yaml, "schemas": schemas,
+# ---- the protocol, as clients of other releases speak it -------------------------------------
+def protocol():
+    """Each message, command and layout that a client sees. A client library of an earlier minor version knows no other form of
+    them, so a new field needs a new message."""
+    found = {}
+    for node in xml.etree.ElementTree.parse(os.path.join(ROOT, "schemas/protocol.xml")).getroot():
+        if node.tag == "message" and not {node.get("from"), node.get("to")} & {"client", "any"}:
+            continue
+        if node.tag in ("message", "command", "layout"):
+            fields = " ".join(field.get("type") + "*" + field.get("count", "1") for field in node.iter("field"))
+            found[f"{node.tag} {node.get('name')}"] = f"{node.get('number', '-')}: {fields} tail {node.get('tail', '0')} fds {node.get('fds', '0')}"
+    return found
+
+
+SUBJECTS = {"errors": errors, "protocol": protocol, "exits": exits, "flags": flags, "variables": variables, "messages": messages, "yaml": yaml, "schemas": schemas,
             "answers": answers, "symbols": symbols, "header": header}
 
 
@@ -480,6 +495,9 @@ class Interface(unittest.TestCase):
         self.hold("errors")
 
     @CHANGES
+    def test_messages_of_clients(self):
+        self.hold("protocol")
+
     def test_exit_codes(self):
         self.hold("exits")
 

@@ -233,6 +233,9 @@ static void link_notice(void *context, struct channel_message *message)
 {
     struct device *device = context;
     switch (message->header.opcode) {
+    case PROTO_KERNEL_HEAP:
+        memcpy(&device->heap, message->body, sizeof device->heap);
+        break;
     case PROTO_DEVICE_INFO:
         info_take(device, message->body);
         break;

@@ -116,6 +116,7 @@ struct device {
     struct discovery_device found;
     enum device_state state;
     struct proto_device_info info; /* as the latest worker that was ready described it */
+    struct proto_kernel_heap heap; /* as that worker said */
     bool known;                    /* info is set */
     struct admission admission;
     struct allowance newcomers; /* limits of clients to come, as an administrator has set them */

@@ -19,6 +19,7 @@ static const struct pack_member member_rows[] = {
     MEMBER(served),        MEMBER(start_at),  MEMBER(ready_at),
     MEMBER(ended_at),      MEMBER(trouble),   MEMBER(warnings),
     MEMBER(warning_count), MEMBER(drained),   MEMBER(newcomers),
+    MEMBER(heap),
 #undef MEMBER
 };
 

@@ -49,6 +49,7 @@ uint32_t session_fds(const struct session *session)
 
 static void hello_handle(struct session *session, struct channel_message *message);
 static void device_query(struct session *session, struct channel_message *message);
+static void kernel_heap_query(struct session *session, struct channel_message *message);
 static void attach_handle(struct session *session, struct channel_message *message);
 
 /* The handler of each message. In which states it is allowed stands in the schema. */
@@ -58,6 +59,7 @@ static const struct row {
 } rows[] = {
     {PROTO_HELLO, hello_handle},
     {PROTO_DEVICE_QUERY, device_query},
+    {PROTO_KERNEL_HEAP_QUERY, kernel_heap_query},
     {PROTO_ATTACH, attach_handle},
     {PROTO_WINDOW_MOVE, session_attach_move},
     {PROTO_LIMITS_QUERY, session_limits_query},
@@ -209,6 +211,15 @@ static void device_query(struct session *session, struct channel_message *messag
         request_park(session, message);
 }
 
+static void kernel_heap_query(struct session *session, struct channel_message *message)
+{
+    struct proto_kernel_heap_query body;
+    memcpy(&body, message->body, sizeof body);
+    const struct device *device = device_of(session, message->header.serial, body.device);
+    if (device)
+        session_answer(session, PROTO_KERNEL_HEAP, message->header.serial, &device->heap, NULL, 0);
+}
+
 /* A client that is attached already goes on, also with the next worker. */
 static bool refuse_drained(struct session *session, uint64_t serial, const struct device *device)
 {
@@ -283,7 +294,7 @@ static bool only_looks(uint16_t opcode)
 {
     return opcode == PROTO_LIMITS_QUERY || opcode == PROTO_OWNERS_QUERY ||
            opcode == PROTO_LOAD_WAIT_QUERY || opcode == PROTO_MEMORY_QUERY ||
-           opcode == PROTO_DEVICE_QUERY;
+           opcode == PROTO_DEVICE_QUERY || opcode == PROTO_KERNEL_HEAP_QUERY;
 }
 
 static void request_handle(struct session *session, const struct row *row,

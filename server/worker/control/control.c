@@ -268,7 +268,9 @@ int control_serve(struct worker *worker)
     struct channel_message *message = malloc(sizeof *message);
     if (!message)
         return -ENOMEM;
-    int result = reply_send(worker, PROTO_DEVICE_INFO, 0, 0, &worker->gpu.info);
+    int result = reply_send(worker, PROTO_KERNEL_HEAP, 0, 0, &worker->gpu.heap);
+    if (result == 0)
+        result = reply_send(worker, PROTO_DEVICE_INFO, 0, 0, &worker->gpu.info);
     if (result == 0)
         result = serve_messages(worker, message);
     free(message);

@@ -231,7 +231,7 @@ uint32_t gpu_open_context(struct gpu *gpu, int ordinal, struct error *why)
     if (!error)
         error = prove_device_arena(gpu, why);
     if (!error)
-        error = device_heap_open(gpu->cuda, gpu->heap_bytes, &gpu->info.kernel_heap, why);
+        error = device_heap_open(gpu->cuda, gpu->heap_bytes, &gpu->heap.bytes, why);
     if (!error)
         error = describe_device(gpu, ordinal, why);
     if (error)

@@ -31,6 +31,7 @@ struct gpu {
     uint64_t granularity; /* bytes; device memory is mapped in multiples of it */
     uint64_t heap_bytes;  /* gpu_options.heap_bytes */
     struct proto_device_info info;
+    struct proto_kernel_heap heap;
     struct clearing clearing;     /* the caller's: opening and gpu_close leave it alone */
     struct local_memory local;    /* worker_start opens it */
     struct gpu_host_range *hosts; /* the parts of the host arena in use; control thread */
