@@ -216,6 +216,22 @@ class Web(Case):
                 noise.sendall(b"\0\xff" * 5000 + b"\r\n\r\n")
             self.assertEqual(exporter.get().one("gpushare_up"), 1)
 
+    def test_connections_that_never_ask_or_read_keep_no_scraper_out(self):
+        server = self.served()
+        with Exporter(server.admin) as exporter, contextlib.ExitStack() as held:
+            def connect(said):
+                client = held.enter_context(socket.create_connection(("127.0.0.1", exporter.port), timeout=SECONDS))
+                client.sendall(said)
+                return client
+
+            slow = [connect(b"GET /metrics HTTP/1.1\r\n") for _ in range(8)]
+            for at in range(100):
+                slow.append(connect((b"", b"GET / HTTP/1.1\r\nHost: a\r\nX: ", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 50)[at % 3]))
+                if at % 10 == 0:
+                    self.assertEqual(exporter.get().one("gpushare_up"), 1)
+            # The oldest gave way, without a word.
+            self.assertEqual([client.recv(1) for client in slow[:8]], [b""] * 8)
+
     def test_the_page_is_whole_and_allows_itself_alone(self):
         server = self.served()
         with Exporter(server.admin) as exporter:

@@ -12,15 +12,15 @@
 #include <microhttpd.h>
 
 #include "client/tools/exporter/page.h"
+#include "client/tools/exporter/visitors.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/printable.h"
 
-/* Prometheus keeps one connection. More is somebody's mistake, or worse. */
-#define CONNECTIONS_MAX 32u
-/* A scraper has one or two. */
-#define CONNECTIONS_OF_ONE_MAX 8u
-/* A peer that sends its request slower, or takes no answer, is dropped. */
+/* Connections that gave way are counted until the library has read their end. It accepts none at
+ * all when this many are there. */
+#define CONNECTIONS_MAX (2u * VISITORS_MAX)
+/* A peer that sends nothing for so long, or takes nothing of its answer, is dropped. */
 #define SILENCE_SECONDS 10u
 
 #define PORT_TEXT    8
@@ -135,6 +135,21 @@ static enum MHD_Result serve(void *context, struct MHD_Connection *connection, c
                      "there are /, /metrics and /status.json, and nothing else\n");
 }
 
+/* ---- connections ---- */
+
+static void note_connection(void *context, struct MHD_Connection *connection, void **visitor,
+                            enum MHD_ConnectionNotificationCode what)
+{
+    struct web *web = context;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *visitor = info ? visitors_add(&web->visitors, info->connect_fd) : NULL;
+    } else {
+        visitors_remove(&web->visitors, *visitor);
+    }
+}
+
 /* ---- life ---- */
 
 static void log_library(void *context, const char *format, va_list arguments)
@@ -174,7 +189,7 @@ static struct MHD_Daemon *start(struct web *web, const struct addrinfo *at)
     return MHD_start_daemon(flags, 0, NULL, NULL, serve, web, MHD_OPTION_EXTERNAL_LOGGER,
                             log_library, NULL, MHD_OPTION_SOCK_ADDR, at->ai_addr,
                             MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-                            MHD_OPTION_PER_IP_CONNECTION_LIMIT, CONNECTIONS_OF_ONE_MAX,
+                            MHD_OPTION_NOTIFY_CONNECTION, note_connection, web,
                             MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_SECONDS, MHD_OPTION_END);
 }
 
@@ -200,6 +215,7 @@ uint32_t web_open(struct web *web, const char *address, struct scrape *scrape, s
     if (result)
         return error_set(why, MESSAGE(exporter_address_unknown), address, gai_strerror(result));
     view_open(&web->view, scrape->socket);
+    visitors_init(&web->visitors);
     web->daemon = start(web, found);
     freeaddrinfo(found);
     if (web->daemon) {

@@ -11,14 +11,16 @@
 
 #include "client/tools/exporter/scrape.h"
 #include "client/tools/exporter/view.h"
+#include "client/tools/exporter/visitors.h"
 #include "common/error.h"
 
 struct MHD_Daemon;
 
 struct web {
     struct MHD_Daemon *daemon;
-    struct scrape *scrape; /* the thread's from web_open until web_close */
-    struct view view;      /* likewise */
+    struct scrape *scrape;    /* the thread's from web_open until web_close */
+    struct view view;         /* likewise */
+    struct visitors visitors; /* likewise */
 };
 
 /* Listens on "ADDRESS:PORT" or "[ADDRESS]:PORT"; port 0: one that is free. The log says where. The
