@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -359,6 +360,59 @@ class Other(Case):
         self.assertEqual(process.communicate(timeout=SECONDS)[1], "")
         self.assertEqual(process.returncode, 0)
         self.assertFalse(os.path.exists(path) or os.path.exists(path + ".new"))
+
+    def test_no_file_of_others_in_the_folder_is_opened(self):
+        server = self.served()
+        path, other = server.file("gpushare.prom"), server.file("other")
+        new = server.file("gpushare.prom.new")
+        with open(other, "w", encoding="utf-8") as file:
+            file.write("of others\n")
+        for lay in (lambda: os.mkfifo(new), lambda: os.symlink(other, new), lambda: os.link(other, new)):
+            lay()
+            # With a reader, a pipe can be opened to write.
+            reader = os.open(new, os.O_RDONLY | os.O_NONBLOCK)
+            process = subprocess.Popen([EXPORTER, "--textfile", path, "--socket", server.admin],
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENV)
+            end = time.monotonic() + SECONDS
+            while not os.path.exists(path):
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.01)
+            found = os.lstat(path)
+            self.assertTrue(stat.S_ISREG(found.st_mode) and found.st_nlink == 1, found)
+            self.assertNotEqual(found.st_ino, os.fstat(reader).st_ino)
+            os.close(reader)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.communicate(timeout=SECONDS)[1], "")
+        with open(other, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "of others\n")
+
+    def test_old_numbers_go_when_new_ones_can_not_be_written(self):
+        server = self.served()
+        path, new = server.file("gpushare.prom"), server.file("gpushare.prom.new")
+        process = subprocess.Popen([EXPORTER, "--textfile", path, "--interval", "1s", "--socket", server.admin],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENV)
+
+        def await_file(there):
+            end = time.monotonic() + SECONDS
+            while os.path.exists(path) != there:
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.01)
+
+        def make_folder():
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(new)
+            return os.path.isdir(new)
+
+        await_file(True)
+        end = time.monotonic() + SECONDS
+        while not make_folder():  # the exporter may write just now
+            self.assertLess(time.monotonic(), end)
+        await_file(False)
+        os.rmdir(new)
+        await_file(True)
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=SECONDS)[1]
+        self.assertEqual((said.count("\n"), said.count(f"{path} can't be written")), (1, 1), said)
 
     def test_a_folder_that_is_not_there_is_named(self):
         server = self.served()

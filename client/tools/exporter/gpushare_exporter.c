@@ -195,20 +195,26 @@ static uint32_t write_file(const char *path, struct scrape *scrape, struct error
 }
 
 /* Likewise. A file that can't be written at first is the operator's mistake; later the disk may
- * only be full for a while. Old numbers must not look like new ones, hence the removal. */
+ * only be full for a while. Old numbers must not look like new ones, hence the removals. */
 static int keep_file(const char *path, uint64_t interval, struct scrape *scrape,
                      const sigset_t *signals)
 {
     const struct timespec pause = {.tv_sec = (time_t)(interval / UNITS_SECOND),
                                    .tv_nsec = (long)(interval % UNITS_SECOND)};
     struct error why;
+    bool failing = false;
     if (write_file(path, scrape, &why)) {
         log_error("%s", why.text);
         return STATUS_FAILED;
     }
-    while (sigtimedwait(signals, NULL, &pause) < 0)
-        if (write_file(path, scrape, &why))
+    while (sigtimedwait(signals, NULL, &pause) < 0) {
+        const bool failed = failing;
+        failing = write_file(path, scrape, &why) != 0;
+        if (failing)
+            unlink(path);
+        if (failing && !failed)
             log_error("%s", why.text);
+    }
     unlink(path);
     return STATUS_OK;
 }

@@ -25,11 +25,14 @@ static int write_all(int fd, const char *text, size_t length)
     return 0;
 }
 
-/* The collector reads names that end in .prom, so it never sees this one. It is no link to another
- * file: others may write to the folder too. */
+/* The collector reads names that end in .prom, so it never sees this one. Others may write to the
+ * folder too: what lies there is taken away, and is never opened. It could be a link to another
+ * file, a pipe that the collector would wait for, or a file that its owner changes later. */
 static int write_new(const char *path, const char *text, size_t length)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+    if (unlink(path) < 0 && errno != ENOENT)
+        return -errno;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return -errno;
     int result = fchmod(fd, 0644) < 0 ? -errno : write_all(fd, text, length);
@@ -47,7 +50,7 @@ uint32_t textfile_write(const char *path, const char *text, size_t length, struc
         result = -errno;
     if (result == 0)
         return 0;
-    if (result != -ENAMETOOLONG && result != -ELOOP)
+    if (result != -ENAMETOOLONG)
         unlink(new_path);
     return error_set(why, MESSAGE(exporter_file), path, strerror(-result));
 }
