@@ -13,6 +13,9 @@
 
 #include "common/regular_file.h"
 
+/* A line of the accounting has about one KiB. A longer one without an end is only ended. */
+enum { TORN_BYTES = 8 << 10 };
+
 static int folder_make(const char *path)
 {
     char folder[PATH_MAX];
@@ -48,11 +51,44 @@ static int write_all(int fd, const char *text, size_t bytes)
     return 0;
 }
 
-/* Whether the last line has no end. */
-static bool is_torn(int fd, off_t bytes)
+/* Reads the last line, if it has no end and fits. Returns its bytes; 0: there is no such line. */
+static size_t torn_read(int fd, off_t bytes, char *torn, size_t room)
 {
-    char last;
-    return bytes > 0 && pread(fd, &last, 1, bytes - 1) == 1 && last != '\n';
+    const size_t wanted = bytes < (off_t)room ? (size_t)bytes : room;
+    const ssize_t got = pread(fd, torn, wanted, bytes - (off_t)wanted);
+    if (got != (ssize_t)wanted || !wanted)
+        return 0;
+    const char *end = memrchr(torn, '\n', wanted);
+    const size_t length = end ? (size_t)(torn + wanted - (end + 1)) : wanted;
+    memmove(torn, torn + wanted - length, length);
+    return length;
+}
+
+/* Whether the text has a line that begins with it. */
+static bool begins_a_line(const char *torn, size_t length, const char *text, size_t bytes)
+{
+    for (const char *line = text, *end; line; line = end ? end + 1 : NULL) {
+        const size_t left = bytes - (size_t)(line - text);
+        end = memchr(line, '\n', left);
+        if (left >= length && memcmp(line, torn, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Goes on behind a last line that has no end. Returns 0, or -errno; *end is where text goes. */
+static int torn_mend(int fd, off_t *end, const char *text, size_t bytes)
+{
+    char torn[TORN_BYTES];
+    const size_t length = torn_read(fd, *end, torn, sizeof torn);
+    if (!length)
+        return 0;
+    /* A file that may only be appended to (chattr +a) can't be cut. */
+    if (begins_a_line(torn, length, text, bytes) && ftruncate(fd, *end - (off_t)length) == 0) {
+        *end -= (off_t)length;
+        return 0;
+    }
+    return write_all(fd, "\n", 1);
 }
 
 int line_file_append(const char *path, const char *text, size_t bytes)
@@ -60,10 +96,8 @@ int line_file_append(const char *path, const char *text, size_t bytes)
     int fd = open_to_append(path);
     if (fd < 0)
         return fd;
-    const off_t before = lseek(fd, 0, SEEK_END);
-    int result = before < 0 ? -errno : 0;
-    if (result == 0 && is_torn(fd, before))
-        result = write_all(fd, "\n", 1);
+    off_t before = lseek(fd, 0, SEEK_END);
+    int result = before < 0 ? -errno : torn_mend(fd, &before, text, bytes);
     if (result == 0)
         result = write_all(fd, text, bytes);
     if (result == 0 && fdatasync(fd) < 0)

@@ -137,6 +137,28 @@ static void the_next_server_writes_what_is_not_there(void **state)
     scene_close(&last, true);
 }
 
+/* A server that is killed while it writes leaves a part of a line, up to all of it but its end. */
+static void what_a_killed_server_tore_is_mended(void **state)
+{
+    static const char whole[] = "{\"a\":1}\n", text[] = "{\"b\":2}\n{\"c\":3}\n";
+    struct scene scene;
+    char torn[64];
+    (void)state;
+    scene_open(&scene, NULL);
+    for (size_t bytes = 1; bytes < sizeof text - 1; bytes++) {
+        snprintf(torn, sizeof torn, "%s%.*s", whole, (int)bytes, text);
+        FILE *file = fopen(scene.path, "w");
+        assert_non_null(file);
+        fputs(torn, file);
+        assert_int_equal(fclose(file), 0);
+        const bool first_is_whole = bytes >= strlen("{\"b\":2}\n");
+        const char *rest = text + (first_is_whole ? strlen("{\"b\":2}\n") : 0);
+        assert_int_equal(line_file_append(scene.path, rest, strlen(rest)), 0);
+        assert_file(&scene, "{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n");
+    }
+    scene_close(&scene, true);
+}
+
 static void what_can_not_be_written_waits(void **state)
 {
     struct scene scene;
@@ -199,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_appended_and_forgotten),
         cmocka_unit_test(the_next_server_writes_what_is_not_there),
+        cmocka_unit_test(what_a_killed_server_tore_is_mended),
         cmocka_unit_test(what_can_not_be_written_waits),
         cmocka_unit_test(lines_beyond_the_most_are_counted),
         cmocka_unit_test(only_a_regular_file_is_written),
