@@ -22,6 +22,10 @@
       "memory") \
     X(log_accounting_no_memory, SUCCESS, \
       "accounting: no memory for a line of client %u: its use is lost") \
+    X(accounting_not_regular, SUCCESS, \
+      "it is no regular file") \
+    X(accounting_link, SUCCESS, \
+      "it is a symbolic link, which could lead to a file of others: name the file itself") \
     X(report_file, INVALID_VALUE, \
       "can't read %s: %s") \
     X(report_cut, SUCCESS, \

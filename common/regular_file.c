@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/messages.h"
 
 int regular_file_open(const char *path, int flags)
 {
@@ -17,4 +20,11 @@ int regular_file_open(const char *path, int flags)
     if (result < 0)
         close(fd);
     return result;
+}
+
+const char *regular_file_reason(int error)
+{
+    if (error == EINVAL)
+        return MESSAGE_TEXT(accounting_not_regular);
+    return error == ELOOP ? MESSAGE_TEXT(accounting_link) : strerror(error);
 }

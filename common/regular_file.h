@@ -12,4 +12,7 @@
  * caller's, or -errno; -EINVAL: something else than a file is there. */
 int regular_file_open(const char *path, int flags);
 
+/* Words for an errno of it, which strerror(3) has no right ones for. error: not negative. */
+const char *regular_file_reason(int error);
+
 #endif

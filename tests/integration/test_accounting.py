@@ -199,6 +199,32 @@ class Accounting(unittest.TestCase):
             self.assertEqual(set(lines), {"holder", "killed"})
             self.assertEqual(lines["killed"]["ended"]["error"], "killed")
 
+    def test_each_file_that_can_not_be_written_is_named_with_the_reason(self):
+        with Server() as server:
+            good, link, pipe = server.file("use.jsonl"), server.file("link.jsonl"), server.file("pipe.jsonl")
+            os.symlink(good, link)
+            os.mkfifo(pipe)
+
+            def name(path):
+                with open(server.file("none.yaml"), "w", encoding="utf-8") as file:
+                    file.write(f"{{accounting: {{file: {path}}}}}\n")
+                self.assertEqual(server.ctl("reload").returncode, 0, server.text())
+
+            name(pipe)
+            server.wait_log(f"accounting: {pipe} can't be written: it is no regular file: lines wait")
+            client = RawClient(server.client)
+            client.attach(name="patient")
+            client.ask("memory_alloc", count=MIB)
+            client.close()
+            # The second mistake is told as soon as the first one, whose next attempt would be seconds away.
+            name(link)
+            server.wait_log(f"accounting: {link} can't be written: it is a symbolic link")
+            self.assertFalse(os.path.exists(good), "the link was followed")
+            name(good)
+            self.await_last(good, {"patient"})
+            self.assertEqual(run(GPUSHARECTL, "report", pipe).stderr, f"gpusharectl: can't read {pipe}: it is no regular file\n")
+            self.assertNotIn("lost", server.text())
+
     def test_what_waits_is_written_when_the_file_can_be(self):
         with Manager() as manager:
             path = self.begin(manager, "1h")

@@ -57,7 +57,7 @@ uint32_t lines_open(struct lines **out, const char *path, struct error *why)
     *out = NULL;
     int fd = regular_file_open(path, O_RDONLY);
     if (fd < 0)
-        return error_set(why, MESSAGE(report_file), path, strerror(-fd));
+        return error_set(why, MESSAGE(report_file), path, regular_file_reason(-fd));
     struct lines *lines = calloc(1, sizeof *lines);
     if (!lines) {
         close(fd);

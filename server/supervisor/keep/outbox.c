@@ -9,6 +9,7 @@
 
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/regular_file.h"
 #include "common/util.h"
 #include "server/supervisor/keep/line_file.h"
 #include "server/supervisor/keep/pack.h"
@@ -74,6 +75,8 @@ void outbox_try(struct outbox *outbox, const char *path)
         return;
     snprintf(outbox->path, sizeof outbox->path, "%s", path);
     outbox->tries = true;
+    /* A mistake of another file says nothing of this one. */
+    outbox->failing = outbox->waits = false;
 }
 
 void outbox_add(struct outbox *outbox, const char *path, const char *text)
@@ -152,14 +155,18 @@ static void retry_due(uv_timer_t *timer)
     outbox->waits = false; /* the loop's turn, which follows, tries again */
 }
 
-static void write_failed(struct outbox *outbox, int result)
+static void write_failed(struct outbox *outbox, const struct outbox_write *write)
 {
-    if (!outbox->failing)
-        log_error(MESSAGE_TEXT(log_accounting_not_written), outbox->path, strerror(-result));
-    outbox->failing = true;
+    const bool elsewhere = strcmp(write->path, outbox->path) != 0;
     struct line *line;
     LIST_FOR_EACH (line, &outbox->lines, link)
         line->writing = false;
+    if (elsewhere && !outbox->ending)
+        return; /* the next turn tries the other file */
+    if (!outbox->failing)
+        log_error(MESSAGE_TEXT(log_accounting_not_written), write->path,
+                  regular_file_reason(-write->result));
+    outbox->failing = true;
     if (outbox->ending) {
         lines_lose(outbox);
         say_lost(outbox);
@@ -189,7 +196,7 @@ static void write_ended(uv_work_t *work, int status)
     (void)status; /* never cancelled */
     outbox->write = NULL;
     if (write->result < 0)
-        write_failed(outbox, write->result);
+        write_failed(outbox, write);
     else
         write_done(outbox);
     free(write);

@@ -182,6 +182,39 @@ static void what_can_not_be_written_waits(void **state)
     scene_close(&scene, true);
 }
 
+/* The file has another name now, while a write of the old one fails. */
+static void another_file_is_tried_at_once(void **state)
+{
+    struct scene scene;
+    char other[128], found[64];
+    (void)state;
+    scene_open(&scene, NULL);
+    snprintf(other, sizeof other, "%s/other", scene.folder);
+    assert_int_equal(mkdir(scene.path, 0700), 0);
+    outbox_add(&scene.outbox, scene.path, "{\"a\":1}\n");
+    turn(&scene);
+    outbox_try(&scene.outbox, other);
+    scene_run(&scene);
+    assert_false(scene.outbox.failing);
+    turn(&scene);
+    scene_run(&scene);
+    assert_int_equal(scene.outbox.count, 0);
+    assert_int_equal(line_file_tail(other, found, sizeof found), strlen("{\"a\":1}\n"));
+    /* It waits after a failure, but for the same file alone. */
+    outbox_add(&scene.outbox, scene.path, "{\"b\":2}\n");
+    turn(&scene);
+    scene_run(&scene);
+    assert_true(scene.outbox.failing && scene.outbox.waits);
+    outbox_try(&scene.outbox, other);
+    turn(&scene);
+    assert_non_null(scene.outbox.write);
+    scene_run(&scene);
+    assert_int_equal(scene.outbox.count, 0);
+    unlink(other);
+    assert_int_equal(rmdir(scene.path), 0);
+    scene_close(&scene, true);
+}
+
 static void lines_beyond_the_most_are_counted(void **state)
 {
     struct scene scene;
@@ -223,6 +256,7 @@ int main(void)
         cmocka_unit_test(the_next_server_writes_what_is_not_there),
         cmocka_unit_test(what_a_killed_server_tore_is_mended),
         cmocka_unit_test(what_can_not_be_written_waits),
+        cmocka_unit_test(another_file_is_tried_at_once),
         cmocka_unit_test(lines_beyond_the_most_are_counted),
         cmocka_unit_test(only_a_regular_file_is_written),
     };
