@@ -366,6 +366,36 @@ class Doctor(unittest.TestCase):
                          r"users:\n  - uid:\n    - user-\d+\n    - user-\d+\n    memory: \{limit: 1G\}\n$")
         self.assertIn(f"Module  {KERNEL} ", files["versions.txt"])
 
+    def test_a_bundle_has_no_arguments_of_clients_that_have_left(self):
+        os.makedirs(self.tree.path("tmp"))
+        lines = ("client 1 'sh -c 'a s3cret'' (pid 7, uid 1000) is gone: it closed its connection",
+                 "device 0: client 2 'x --s3cret' (pid 8, uid 1000) made it fail: a trap; its unfinished kernels: 1",
+                 "device 0: these clients had work in flight, and one of them made it fail: 3 'a b s3cret', 4 'plain', 5 'c s3cret'; of those "
+                 "that had left: 0",
+                 "client 6 'y s3cret' or client 7 'z' ran a kernel for more than 1 s, the kernel_time_limit of the first",
+                 "module loads wait until kernels of client 8 ('w s3cret'), which has left, have ended",
+                 "an administrator (uid 0) replaced the worker of device 0, to end the work of client 9 'v s3cret', which had left",
+                 "configuration /home/zoe/c.yaml is in force", "client 10 'cut by the end of s3cret")
+        self.tree.write("journal", "".join(line + "\n" for line in lines))
+        self.tree.write("bin/journalctl", f"#!/bin/sh\ncat {self.tree.path('journal')}\n", 0o755)
+        env = {"PATH": f"{self.tree.path('bin')}:{os.environ['PATH']}"}
+        # What a client calls itself hides nothing else.
+        with self.server.work("made it fail", 100, 0.01), self.server.work(": s3cret", 100, 0.01):
+            files = self.bundled(**env)
+        names = sorted(client["name"] for client in json.loads(files["clients.json"])["clients"])
+        self.assertEqual(names, [": [arguments]", "made [arguments]"])
+        self.assertEqual(files["journal.txt"].splitlines(), [
+            "client 1 'sh [arguments]' (pid 7, uid 1000) is gone: it closed its connection",
+            "device 0: client 2 'x [arguments]' (pid 8, uid 1000) made it fail: a trap; its unfinished kernels: 1",
+            "device 0: these clients had work in flight, and one of them made it fail: 3 'a [arguments]', 4 'plain', 5 'c [arguments]'; of those "
+            "that had left: 0",
+            "client 6 'y [arguments]' or client 7 'z' ran a kernel for more than 1 s, the kernel_time_limit of the first",
+            "module loads wait until kernels of client 8 ('w [arguments]'), which has left, have ended",
+            "an administrator (uid 0) replaced the worker of device 0, to end the work of client 9 'v [arguments]', which had left",
+            "configuration /home/user/c.yaml is in force", "client 10 'cut [arguments]"])
+        for name, text in files.items():
+            self.assertNotIn("s3cret", text, name)
+
     def test_a_bundle_is_written_over_nothing(self):
         self.tree.write("mine", "mine")
         os.makedirs(self.tree.path("tmp"))

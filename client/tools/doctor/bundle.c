@@ -181,30 +181,32 @@ static uint32_t add_report(struct bundle *bundle, const struct report *report)
 
 /* ---- what is hidden ---- */
 
-/* A client may call itself after its whole command line. Its program stays. */
-static void hide_client(struct hide *hide, const json_t *client)
+static void hide_owner(struct hide *hide, const json_t *client)
 {
-    char instead[256];
-    const char *name = json_string_value(json_object_get(client, "name"));
     char *user =
         id_name_of(ID_NAME_USER, (uint32_t)json_integer_value(json_object_get(client, "uid")));
     hide_user(hide, user);
     free(user);
-    if (!name || !strchr(name, ' '))
+}
+
+/* The journal may have the host's name with its domain or without. */
+static void hide_host(struct hide *hide)
+{
+    char host[256] = "";
+    if (gethostname(host, sizeof host - 1) < 0)
         return;
-    snprintf(instead, sizeof instead, "%.*s [arguments]", (int)strcspn(name, " "), name);
-    hide_add(hide, name, instead);
+    hide_add(hide, host, "host");
+    host[strcspn(host, ".")] = '\0';
+    hide_add(hide, host, "host");
 }
 
 static void hide_all(struct hide *hide, const char *configuration, const json_t *clients)
 {
-    char host[256] = "";
     const json_t *list = json_object_get(clients, "clients");
     hide_users(hide, configuration);
     for (size_t i = 0; i < json_array_size(list); i++)
-        hide_client(hide, json_array_get(list, i));
-    if (gethostname(host, sizeof host - 1) == 0)
-        hide_add(hide, host, "host");
+        hide_owner(hide, json_array_get(list, i));
+    hide_host(hide);
 }
 
 static json_t *ask_clients(const struct exam *exam)

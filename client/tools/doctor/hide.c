@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "common/util.h"
 
 /* login.defs(5): people have numbers from here on; nobody has the second one. */
 enum { UID_FIRST = 1000, UID_NOBODY = 65534 };
@@ -120,6 +121,93 @@ static const struct hidden *find(const struct hide *hide, const char *text, cons
     return found;
 }
 
+/* ---- names of clients ---- */
+
+/* Whether the name of a client goes on behind this quote: messages write it behind its number, as
+ * in "client 7 'train'" and "client 7 ('train'". */
+static bool opens_name(const char *text, const char *at)
+{
+    const char *before = at;
+    if (*at != '\'')
+        return false;
+    while (before > text && strchr(" (,", before[-1]))
+        before--;
+    return before < at && before > text && isdigit((unsigned char)before[-1]);
+}
+
+/* Whether a name ends at this quote: messages go on like this. */
+static bool closes_name(const char *at)
+{
+    static const char *const behind[] = {
+        " (pid ",      ": ",         " or client ", " goes on",    " ran a kernel ",
+        " was given ", " has for ",  " may have ",  " prevents: ", ", which ",
+        "), which ",   ", process ", ", one of ",
+    };
+    const char *next = at + 1;
+    for (size_t i = 0; i < sizeof behind / sizeof *behind; i++)
+        if (!strncmp(next, behind[i], strlen(behind[i])))
+            return true;
+    /* A list of several. */
+    return !strncmp(next, ", ", 2) && isdigit((unsigned char)next[2]);
+}
+
+/* The length of a name, which may have quotes itself. name: behind the opening quote. Where no
+ * message goes on behind a quote, all until the line's last one belongs to the name. */
+static size_t name_length(const char *name)
+{
+    const size_t line = strcspn(name, "\n");
+    size_t last = line;
+    for (size_t at = 0; at < line; at++) {
+        if (name[at] != '\'')
+            continue;
+        if (closes_name(name + at))
+            return at;
+        last = at;
+    }
+    return last;
+}
+
+/* A client may call itself after its whole command line. Its program stays. Returns how much of
+ * the name that is; all of it where nothing is to be hidden. */
+static size_t program_length(const char *name, size_t length)
+{
+    const char *blank = memchr(name, ' ', length);
+    return blank ? (size_t)(blank - name) : length;
+}
+
+/* ---- texts ---- */
+
+/* Puts what stands in the place of the words that begin at `at`. Returns their length; 0: nothing
+ * is hidden there. text: the beginning of the whole. */
+static size_t put_instead(const struct hide *hide, const char *text, const char *at, FILE *out)
+{
+    static const char home[] = "/home/";
+    const struct hidden *hidden = find(hide, text, at);
+    if (hidden) {
+        fputs(hidden->instead, out);
+        return strlen(hidden->word);
+    }
+    /* A directory service need not list its users. */
+    if ((size_t)(at - text) < strlen(home) || memcmp(at - strlen(home), home, strlen(home)) != 0)
+        return 0;
+    const size_t length = strcspn(at, "/ \t\n:;,\"'()[]{}<>");
+    if (length)
+        fputs("user", out);
+    return length;
+}
+
+/* The same of a part: `until` may lie within the whole. */
+static void put_part(const struct hide *hide, const char *text, const char *from, const char *until,
+                     FILE *out)
+{
+    while (from < until) {
+        const size_t length = put_instead(hide, text, from, out);
+        if (!length)
+            fputc(*from, out);
+        from += length ? length : 1;
+    }
+}
+
 char *hide_text(const struct hide *hide, const char *text)
 {
     char *copy = NULL;
@@ -127,18 +215,42 @@ char *hide_text(const struct hide *hide, const char *text)
     FILE *out = open_memstream(&copy, &bytes);
     if (!out)
         return NULL;
-    for (const char *at = text; *at;) {
-        const struct hidden *hidden = find(hide, text, at);
-        if (hidden)
-            fputs(hidden->instead, out);
-        else
-            fputc(*at, out);
-        at += hidden ? strlen(hidden->word) : 1;
+    for (const char *at = text, *next; *at; at = next) {
+        next = at + 1;
+        if (!opens_name(text, at)) {
+            const size_t length = put_instead(hide, text, at, out);
+            if (length)
+                next = at + length;
+            else
+                fputc(*at, out);
+            continue;
+        }
+        const size_t length = name_length(next), shown = program_length(next, length);
+        fputc(*at, out);
+        put_part(hide, text, next, next + shown, out);
+        fputs(shown < length ? " [arguments]" : "", out);
+        next += length;
     }
     if (fclose(out) == 0)
         return copy;
     free(copy);
     return NULL;
+}
+
+/* ---- JSON ---- */
+
+/* Of a client, and not of a GPU, which has a name too. */
+static json_t *hide_name(const struct hide *hide, const json_t *name)
+{
+    char shown[512];
+    const char *text = json_string_value(name);
+    const size_t length = strlen(text), program = program_length(text, length);
+    snprintf(shown, sizeof shown, "%.*s%s", (int)min(program, sizeof shown - 16), text,
+             program < length ? " [arguments]" : "");
+    char *hidden = hide_text(hide, shown);
+    json_t *copy = hidden ? json_string(hidden) : NULL;
+    free(hidden);
+    return copy;
 }
 
 static json_t *hide_string(const struct hide *hide, const json_t *value)
@@ -164,10 +276,14 @@ json_t *hide_json(const struct hide *hide, const json_t *value)
     if (!json_is_object(value))
         return json_deep_copy(value);
     copy = json_object();
+    const bool is_client = json_is_integer(json_object_get(value, "client"));
     for (void *at = json_object_iter((json_t *)(uintptr_t)value); at;
-         at = json_object_iter_next((json_t *)(uintptr_t)value, at))
-        json_object_set_new(copy, json_object_iter_key(at),
-                            hide_json(hide, json_object_iter_value(at)));
+         at = json_object_iter_next((json_t *)(uintptr_t)value, at)) {
+        const char *key = json_object_iter_key(at);
+        const json_t *member = json_object_iter_value(at);
+        const bool is_name = is_client && json_is_string(member) && !strcmp(key, "name");
+        json_object_set_new(copy, key, is_name ? hide_name(hide, member) : hide_json(hide, member));
+    }
     return copy;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * hide: words that are not to leave the machine, and what stands in their place: each name of a
- * user has a number of its own, so that a reader can still tell users apart. One thread.
+ * hide: what is not to leave the machine, and what stands in its place: each name of a user has a
+ * number of its own, so that a reader can still tell users apart. The name of a client is found by
+ * its place alone: if it were one of the words, a client could choose what is hidden. One thread.
  */
 #ifndef GPUSHARE_CLIENT_TOOLS_DOCTOR_HIDE_H
 #define GPUSHARE_CLIENT_TOOLS_DOCTOR_HIDE_H
@@ -33,10 +34,13 @@ void hide_user(struct hide *hide, const char *name);
 void hide_users(struct hide *hide, const char *text);
 
 /* Returns a copy of the text without these words, malloc'ed; NULL without memory. A word counts
- * where neither a letter, a digit nor an underscore stands beside it. */
+ * where neither a letter, a digit nor an underscore stands beside it. Of the name of a client, as
+ * messages write it, only what stands before the first blank is copied, whether the client is still
+ * there or not; of the path of a home, not whose it is. */
 char *hide_text(const struct hide *hide, const char *text);
 
-/* The same for the texts of a JSON value, and not for its keys. The caller owns the copy. */
+/* The same for the texts of a JSON value, and not for its keys. The name of a client is a member
+ * called name, in an object that has one called client. The caller owns the copy. */
 json_t *hide_json(const struct hide *hide, const json_t *value);
 
 void hide_free(struct hide *hide);
