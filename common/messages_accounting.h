@@ -28,6 +28,11 @@
       "it is a symbolic link, which could lead to a file of others: name the file itself") \
     X(report_file, INVALID_VALUE, \
       "can't read %s: %s") \
+    X(report_folder, SUCCESS, \
+      "can't look in %s for files that logrotate made: %s: run this as a user who can list it") \
+    X(report_packed, SUCCESS, \
+      "%s%s is left out, for this compression is not known here: decompress it, and have logrotate " \
+      "use gzip or zstd") \
     X(report_cut, SUCCESS, \
       "it ends within a compressed part") \
     X(report_line_max, INVALID_VALUE, \

@@ -11,15 +11,18 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import json_check  # noqa: E402
-from private_server import GPUSHARECTL, SECONDS, Server, Work, run  # noqa: E402
+from private_server import ENV, FOR_OTHER_USERS, GPUSHARECTL, SECONDS, Server, Work, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 from service_manager import Manager  # noqa: E402
 from survive_case import await_true, draw_seed  # noqa: E402
@@ -224,6 +227,44 @@ class Accounting(unittest.TestCase):
             self.await_last(good, {"patient"})
             self.assertEqual(run(GPUSHARECTL, "report", pipe).stderr, f"gpusharectl: can't read {pipe}: it is no regular file\n")
             self.assertNotIn("lost", server.text())
+
+    def made_line(self, **members):
+        """A line as the server writes it, in which nothing was used."""
+        sums = ("connected_seconds", "gpu_seconds", "multiprocessor_seconds", "launches", "copies", "copied_bytes", "memory_byte_seconds",
+                "memory_peak_bytes", "host_memory_byte_seconds", "host_memory_peak_bytes")
+        granted = ("multiprocessors", "threads_percent", "time_percent", "memory_bytes", "host_memory_bytes")
+        line = {"schema_version": 1, "id": "1-1-1", "day": "2026-11-01", "begin_seconds": 1793491200.0, "end_seconds": 1793491201.0,
+                "client": 1, "name": None, "uid": 7, "pid": 1, "program": "made", "cgroup": None, "gpu": f"GPU-{'0' * 8}-0000-0000-0000-{'0' * 12}",
+                "device": 0, "granted": dict.fromkeys(granted, 1), **dict.fromkeys(sums, 0), "last": False, "ended": None, **members}
+        json_check.check("accounting-line", line)
+        return json.dumps(line) + "\n"
+
+    def test_a_report_that_lacks_a_file_says_so(self):
+        with tempfile.TemporaryDirectory(prefix="gpushare-test-", dir="/tmp") as folder:
+            path = os.path.join(folder, "use.jsonl")
+            self.assertFalse(self.report(path, status=1)[0]["ok"], "the file is not there")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self.made_line(launches=3))
+            self.assertEqual([self.report(path)[0][member] for member in ("ok", "lines")], [True, 1])
+            # logrotate may compress in ways that this program can't read.
+            with open(path + ".1.xz", "wb"):
+                pass
+            report, said = self.report(path, status=1)
+            self.assertEqual((report["ok"], report["damaged"], report["total"]["launches"]), (False, 0, 3))
+            self.assertIn(f"{path}.1.xz is left out", said)
+            os.unlink(path + ".1.xz")
+            # Others can read the file, and can't list its folder.
+            stranger, program = 4712 if os.getuid() == 0 else None, os.path.join(folder, "gpusharectl")
+            shutil.copy(GPUSHARECTL, program)
+            os.chmod(path, 0o644)
+            os.chmod(folder, 0o311)
+            try:
+                done = subprocess.run([program, "--json", "report", path], user=stranger, group=stranger, capture_output=True, text=True,
+                                      extra_groups=None if stranger is None else (), env={**ENV, **FOR_OTHER_USERS}, timeout=SECONDS, check=False)
+            finally:
+                os.chmod(folder, 0o700)
+            self.assertEqual((done.returncode, json.loads(done.stdout)["ok"], json.loads(done.stdout)["lines"]), (1, False, 1), done.stderr)
+            self.assertIn(f"can't look in {folder}/", done.stderr)
 
     def test_what_waits_is_written_when_the_file_can_be(self):
         with Manager() as manager:

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -225,4 +227,18 @@ bool lines_is_rotated(const char *name, const char *base)
     return length >= bytes && !memcmp(name, base, stem) &&
            !memcmp(name + length - ending, base + stem, ending) &&
            is_rotation(name + stem, length - bytes);
+}
+
+bool lines_is_packed(const char *name, const char *base)
+{
+    static const char *const endings[] = {".xz", ".bz2", ".lzma", ".lz4", ".lz", ".Z", ".zip"};
+    char unpacked[NAME_MAX + 1];
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const size_t left = without_ending(name, length, endings[i]);
+        snprintf(unpacked, sizeof unpacked, "%.*s", (int)left, name);
+        if (left < length && lines_is_rotated(unpacked, base))
+            return true;
+    }
+    return false;
 }

@@ -33,4 +33,7 @@ void lines_close(struct lines *lines);
  * folders. */
 bool lines_is_rotated(const char *name, const char *base);
 
+/* Whether it may be such a file, compressed in a way that lines_open can't read: "a.jsonl.1.xz". */
+bool lines_is_packed(const char *name, const char *base);
+
 #endif

@@ -69,13 +69,19 @@ static bool find_files(struct report *report, const char *file)
 {
     const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
     char *folder = slash ? strndup(file, (size_t)(base - file)) : strdup("");
-    DIR *listing = folder ? opendir(*folder ? folder : ".") : NULL;
+    const char *listed = folder && *folder ? folder : ".";
+    DIR *listing = folder ? opendir(listed) : NULL;
     const size_t before = report->path_count;
     bool fits = folder != NULL;
     const struct dirent *entry;
+    /* The file may be readable all the same, without those that were made of it. */
+    if (folder && !listing && errno != ENOENT && errno != ENOTDIR)
+        complain(report, MESSAGE_TEXT(report_folder), listed, strerror(errno));
     while (fits && listing && (entry = readdir(listing)))
         if (lines_is_rotated(entry->d_name, base))
             fits = path_add(report, folder, entry->d_name);
+        else if (lines_is_packed(entry->d_name, base))
+            complain(report, MESSAGE_TEXT(report_packed), folder, entry->d_name);
     if (listing)
         closedir(listing);
     /* To open it says what is wrong with it. */
@@ -170,7 +176,7 @@ static uint32_t read_options(const struct report_options *options, struct sums_o
 static void print(const struct report *report, const struct report_options *options)
 {
     if (options->json)
-        rows_print_json(stdout, &report->sums, report->damaged);
+        rows_print_json(stdout, &report->sums, report->damaged, !report->failed);
     else if (options->csv)
         rows_print_csv(stdout, &report->sums);
     else

@@ -204,7 +204,7 @@ static json_t *moment_json(double moment)
     return isfinite(moment) ? json_real(moment) : json_null();
 }
 
-void rows_print_json(FILE *out, const struct sums *sums, uint64_t damaged)
+void rows_print_json(FILE *out, const struct sums *sums, uint64_t damaged, bool well)
 {
     json_t *by = json_array(), *groups = json_array();
     for (unsigned i = 0; i < sums->options->by_count; i++)
@@ -213,7 +213,7 @@ void rows_print_json(FILE *out, const struct sums *sums, uint64_t damaged)
         json_array_append_new(groups, group_json(sums, sums->groups[i]));
     json_t *report = json_pack(
         "{s:i, s:b, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o}", "schema_version", SCHEMA_VERSION,
-        "ok", damaged == 0, "request", "report", "by", by, "since_seconds",
+        "ok", well, "request", "report", "by", by, "since_seconds",
         moment_json(sums->options->since), "until_seconds", moment_json(sums->options->until),
         "lines", (json_int_t)sums->lines, "copies", (json_int_t)sums->copies, "damaged",
         (json_int_t)damaged, "groups", groups, "total", values_json(&sums->total));

@@ -19,7 +19,7 @@ void rows_print_table(FILE *out, const struct sums *sums, struct table_look look
 /* Without it. */
 void rows_print_csv(FILE *out, const struct sums *sums);
 
-/* damaged: lines that could not be read. */
-void rows_print_json(FILE *out, const struct sums *sums, uint64_t damaged);
+/* damaged: lines that could not be read. well: there are none, and all files were read. */
+void rows_print_json(FILE *out, const struct sums *sums, uint64_t damaged, bool well);
 
 #endif

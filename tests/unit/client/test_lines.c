@@ -168,6 +168,13 @@ static void names_that_logrotate_makes_are_known(void **state)
         assert_true(lines_is_rotated(rotated[i], "a.jsonl"));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_false(lines_is_rotated(others[i], "a.jsonl"));
+    static const char *const packed[] = {"a.jsonl.1.xz", "a-20261127.jsonl.bz2", "a.jsonl.Z"};
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
+        assert_true(lines_is_packed(packed[i], "a.jsonl") &&
+                    !lines_is_rotated(packed[i], "a.jsonl"));
+    assert_false(lines_is_packed("a.jsonl.1.gz", "a.jsonl"));
+    assert_false(lines_is_packed("b.jsonl.1.xz", "a.jsonl"));
+    assert_false(lines_is_packed(".xz", "a.jsonl"));
     assert_true(lines_is_rotated("use.1", "use"));
 }
 
