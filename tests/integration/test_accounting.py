@@ -266,6 +266,18 @@ class Accounting(unittest.TestCase):
             self.assertEqual((done.returncode, json.loads(done.stdout)["ok"], json.loads(done.stdout)["lines"]), (1, False, 1), done.stderr)
             self.assertIn(f"can't look in {folder}/", done.stderr)
 
+    def test_no_name_is_a_formula_in_csv(self):
+        names = ('=HYPERLINK("http://x","y")', "+1", "-bash", "@a", "plain", 'a"=1', "")
+        with tempfile.TemporaryDirectory(prefix="gpushare-test-", dir="/tmp") as folder:
+            path = os.path.join(folder, "use.jsonl")
+            with open(path, "w", encoding="utf-8") as file:
+                for at, name in enumerate(names):
+                    file.write(self.made_line(id=f"{at}-1-1", name=name or None))
+            done = run(GPUSHARECTL, "report", "--csv", "--by", "name", path)
+            found = [row["name"] for row in csv.DictReader(io.StringIO(done.stdout, newline=""))]
+            self.assertEqual(sorted(found), sorted("'" + name if name[:1] in tuple("=+-@") else name for name in names))
+            self.assertEqual({group["name"] for group in self.report("--by", "name", path)[0]["groups"]}, {name or None for name in names})
+
     def test_what_waits_is_written_when_the_file_can_be(self):
         with Manager() as manager:
             path = self.begin(manager, "1h")

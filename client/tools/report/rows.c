@@ -115,9 +115,16 @@ void rows_print_table(FILE *out, const struct sums *sums, struct table_look look
 
 /* ---- CSV ---- */
 
+/* A spreadsheet takes a text that begins like this for a formula, and clients choose their names.
+ */
+static bool is_formula(const char *text)
+{
+    return *text && strchr("=+-@", *text);
+}
+
 static void print_text(FILE *out, const char *text)
 {
-    fputc('"', out);
+    fputs(is_formula(text) ? "\"'" : "\"", out);
     for (; *text; text++)
         fprintf(out, "%s%c", *text == '"' ? "\"" : "", *text);
     fputc('"', out);
