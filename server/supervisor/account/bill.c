@@ -72,12 +72,19 @@ void bill_level_set(struct bill_level *level, uint64_t bytes)
     level->peak = max(level->peak, bytes);
 }
 
+/* Where the clock was set back meanwhile, the line begins as the clock would have had it. */
+static uint64_t begun_us(const struct bill *bill, uint64_t now, uint64_t ended_us)
+{
+    return bill->begun_us <= ended_us ? bill->begun_us
+                                      : saturating_sub(ended_us, (now - bill->begun_at) / US);
+}
+
 void bill_take(struct bill *bill, struct bill_sums *sums)
 {
-    const uint64_t now = clock_now();
+    const uint64_t now = clock_now(), ended_us = real_us();
     *sums = (struct bill_sums){
-        .begun_us = bill->begun_us,
-        .ended_us = real_us(),
+        .begun_us = begun_us(bill, now, ended_us),
+        .ended_us = ended_us,
         .connected_ns = now - bill->begun_at,
         .sm_ns = bill->sm_ns - bill->sm_billed,
         .used = {.launches = bill->known.launches - bill->billed.launches,

@@ -63,7 +63,7 @@ void bill_note(struct bill *bill, const struct bill_counts *counts);
 /* The level is `bytes` from now on. NULL: does nothing. */
 void bill_level_set(struct bill_level *level, uint64_t bytes);
 
-/* Takes the sums since the last line; the next line begins here. */
+/* Takes the sums since the last line; the next line begins here. No line ends before it begins. */
 void bill_take(struct bill *bill, struct bill_sums *sums);
 
 /* Whether the sums name nothing that anybody would pay for: a program asked and left. */

@@ -73,9 +73,12 @@ void accounting_share(struct session *session, const void *answer)
     bill_share(&session->bill, session->worker.multiprocessors);
 }
 
-static bool is_due(const struct session *session, uint64_t boundary)
+/* A line that began later than now is due too: the clock was set back, and could be years away from
+ * the boundary behind that beginning. */
+static bool is_due(const struct session *session, uint64_t now, uint64_t boundary)
 {
-    return session->bill.begun_at && session->bill.begun_us < boundary &&
+    const struct bill *bill = &session->bill;
+    return bill->begun_at && (bill->begun_us < boundary || bill->begun_us > now) &&
            session->state == PROTO_CONNECTION_STATE_ATTACHED;
 }
 
@@ -105,7 +108,7 @@ static void tick_due(uv_timer_t *timer)
         outbox_try(&server->accounting.outbox, file);
     if (*file)
         LIST_FOR_EACH (session, &server->session_list, link) {
-            if (!is_due(session, boundary))
+            if (!is_due(session, now, boundary))
                 continue;
             if (cuts++ == CUTS)
                 break;

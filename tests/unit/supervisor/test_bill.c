@@ -38,6 +38,22 @@ static void lines_add_up_to_the_whole(void **state)
     assert_int_equal(bill.lines, 2);
 }
 
+/* The clock said a year later when the line began, five seconds ago. */
+static void a_clock_that_is_set_back_moves_no_use_into_the_future(void **state)
+{
+    (void)state;
+    struct bill bill = {0};
+    struct bill_sums first, second;
+    bill_begin(&bill, 1);
+    const uint64_t began = bill.begun_us;
+    bill.begun_us += 365 * 86400 * SECOND_US;
+    bill.begun_at -= 5 * SECOND_US * 1000;
+    bill_take(&bill, &first);
+    assert_in_range(first.begun_us, began - 5 * SECOND_US - 1, first.ended_us - 5 * SECOND_US);
+    bill_take(&bill, &second);
+    assert_int_equal(second.begun_us, first.ended_us);
+}
+
 /* As if so much time had passed since the level was looked at. */
 static void pass(struct bill_level *level, uint64_t us)
 {
@@ -135,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_add_up_to_the_whole),
+        cmocka_unit_test(a_clock_that_is_set_back_moves_no_use_into_the_future),
         cmocka_unit_test(memory_counts_for_as_long_as_it_is_held),
         cmocka_unit_test(a_year_of_a_whole_gpu_does_not_overflow),
         cmocka_unit_test(a_program_that_only_asked_has_no_line),
