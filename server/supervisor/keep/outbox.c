@@ -69,6 +69,11 @@ static bool line_add(struct outbox *outbox, const char *text, size_t bytes, bool
     return true;
 }
 
+bool outbox_is_crowded(const struct outbox *outbox)
+{
+    return outbox->count >= OUTBOX_MAX / 2;
+}
+
 void outbox_try(struct outbox *outbox, const char *path)
 {
     if (strcmp(outbox->path, path) == 0)

@@ -69,6 +69,9 @@ void outbox_try(struct outbox *outbox, const char *path);
  * is written yet. */
 void outbox_add(struct outbox *outbox, const char *path, const char *text);
 
+/* Whether half of the lines that may wait do so: who can add a line later should. */
+bool outbox_is_crowded(const struct outbox *outbox);
+
 /* Puts what has changed into the keeper, under this kind. */
 void outbox_put(struct outbox *outbox, uint16_t kind);
 

@@ -106,7 +106,8 @@ static void tick_due(uv_timer_t *timer)
     unsigned cuts = 0;
     if (*file)
         outbox_try(&server->accounting.outbox, file);
-    if (*file)
+    /* Use is kept without a line too, and lines of clients that end need the room. */
+    if (*file && !outbox_is_crowded(&server->accounting.outbox))
         LIST_FOR_EACH (session, &server->session_list, link) {
             if (!is_due(session, now, boundary))
                 continue;

@@ -117,6 +117,26 @@ static void a_line_that_began_in_the_future_is_made(void **state)
     assert_int_equal(cuts, 1);
 }
 
+/* The file is a folder here. A line without room would be lost, and its client keeps what it used.
+ */
+static void no_line_is_made_while_half_of_the_room_is_taken(void **state)
+{
+    struct scene *scene = *state;
+    struct outbox *outbox = &scene->server.accounting.outbox;
+    scene->session->bill.begun_us = real_us() - DAY_US;
+    accounting_open(&scene->server, cut);
+    for (unsigned i = 0; i < OUTBOX_MAX / 2; i++)
+        accounting_add(&scene->server, "{}\n");
+    look(scene);
+    assert_int_equal(cuts, 0);
+    assert_int_equal(outbox->lost, 0);
+    /* There is room again. */
+    outbox->count--;
+    look(scene);
+    outbox->count++;
+    assert_int_equal(cuts, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +144,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_line_of_the_last_interval_is_made, scene_open,
                                         scene_close),
         cmocka_unit_test_setup_teardown(a_line_that_began_in_the_future_is_made, scene_open,
+                                        scene_close),
+        cmocka_unit_test_setup_teardown(no_line_is_made_while_half_of_the_room_is_taken, scene_open,
                                         scene_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
