@@ -14,6 +14,10 @@
       "the form of this command is: %s") \
     X(mps_line_words, INVALID_VALUE, \
       "a command has at most %d words") \
+    X(mps_input, INVALID_VALUE, \
+      "standard input can't be read: %s: commands may be missing") \
+    X(mps_nul, INVALID_VALUE, \
+      "a line has a byte 0: the commands must be a text") \
     X(mps_json, INVALID_VALUE, \
       "mps prints what nvidia-cuda-mps-control prints: gpusharectl --json status and gpusharectl " \
       "--json clients have it as JSON") \

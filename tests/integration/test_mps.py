@@ -98,6 +98,16 @@ class Looks(OverTwoGpus):
         self.assertEqual(self.ctl("--json", "mps", "ps").returncode, 2)
         self.assertEqual(run(GPUSHARECTL, "--socket", "/nowhere/admin.sock", "mps", "ps").returncode, 3)
 
+    def test_a_script_that_can_not_be_read_is_told(self):
+        folder = os.open("/", os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        done = subprocess.run(self.server.command("mps"), stdin=folder, capture_output=True, text=True, env=ENV, timeout=SECONDS, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("standard input can't be read: Is a directory", done.stderr)
+        done = self.script("get_server_list\0\nget_server_status x\n", status=2)
+        self.assertEqual(done.stdout, "", "a part of a line is no command")
+        self.assertIn("a line has a byte 0", done.stderr)
+
     def test_help_and_completion_have_each_command(self):
         listed = re.findall(r"^  ([a-z_]+)", self.mps("help"), re.M)
         self.assertIn("terminate_client", listed)

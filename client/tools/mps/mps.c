@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/tools/mps/mps.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -171,6 +172,14 @@ static enum admin_outcome run_line(struct servers *servers, char *line)
     return count ? run_words(servers, count, words) : ADMIN_OK;
 }
 
+/* The part before the byte is a command that nobody wrote. */
+static enum admin_outcome refuse_nul(struct servers *servers)
+{
+    error_set(&servers->why, MESSAGE(mps_nul));
+    report(servers);
+    return ADMIN_USAGE;
+}
+
 enum admin_outcome mps_run(const char *socket, int count, char *words[])
 {
     struct servers servers = {.socket = socket};
@@ -179,11 +188,18 @@ enum admin_outcome mps_run(const char *socket, int count, char *words[])
     size_t room = 0;
     if (count)
         return run_words(&servers, count, words);
-    while (outcome != ADMIN_NO_SERVER && getline(&line, &room, stdin) >= 0) {
-        outcome = run_line(&servers, line);
+    ssize_t length = 0;
+    while (outcome != ADMIN_NO_SERVER && (length = getline(&line, &room, stdin)) >= 0) {
+        outcome = strlen(line) == (size_t)length ? run_line(&servers, line) : refuse_nul(&servers);
         /* A script may wait for the answer before it asks on. */
         fflush(stdout);
         first = first == ADMIN_OK ? outcome : first;
+    }
+    /* The rest of the script may be missing. */
+    if (length < 0 && !feof(stdin)) {
+        error_set(&servers.why, MESSAGE(mps_input), strerror(errno));
+        report(&servers);
+        first = first == ADMIN_OK ? ADMIN_FAILED : first;
     }
     free(line);
     return first;
