@@ -378,7 +378,7 @@ class Doctor(unittest.TestCase):
                  "configuration /home/zoe/c.yaml is in force", "client 10 'cut by the end of s3cret")
         self.tree.write("journal", "".join(line + "\n" for line in lines))
         self.tree.write("bin/journalctl", f"#!/bin/sh\ncat {self.tree.path('journal')}\n", 0o755)
-        env = {"PATH": f"{self.tree.path('bin')}:{os.environ['PATH']}"}
+        env = {"PATH": f"{self.tree.path('bin')}:{os.environ['PATH']}", "GPUSHARE_CLIENT_NAME": "next --key s3cret"}
         # What a client calls itself hides nothing else.
         with self.server.work("made it fail", 100, 0.01), self.server.work(": s3cret", 100, 0.01):
             files = self.bundled(**env)
@@ -393,6 +393,7 @@ class Doctor(unittest.TestCase):
             "module loads wait until kernels of client 8 ('w [arguments]'), which has left, have ended",
             "an administrator (uid 0) replaced the worker of device 0, to end the work of client 9 'v [arguments]', which had left",
             "configuration /home/user/c.yaml is in force", "client 10 'cut [arguments]"])
+        self.assertIn("GPUSHARE_CLIENT_NAME=next [arguments]\n", files["environment.txt"])
         for name, text in files.items():
             self.assertNotIn("s3cret", text, name)
 

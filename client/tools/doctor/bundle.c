@@ -97,6 +97,17 @@ static bool is_ours(const char *line)
            !strncmp(line, "CUDA_", strlen("CUDA_"));
 }
 
+/* The name of clients to come may be a command line, as that of a client. */
+static void print_variable(const char *line, FILE *out)
+{
+    static const char name[] = "GPUSHARE_CLIENT_NAME=";
+    const size_t shown = strcspn(line, " ");
+    if (!strncmp(line, name, strlen(name)) && line[shown])
+        fprintf(out, "%.*s [arguments]\n", (int)shown, line);
+    else
+        fprintf(out, "%s\n", line);
+}
+
 static uint32_t add_environment(struct bundle *bundle)
 {
     char *text = NULL;
@@ -104,7 +115,7 @@ static uint32_t add_environment(struct bundle *bundle)
     FILE *out = open_memstream(&text, &bytes);
     for (char **variable = environ; out && *variable; variable++)
         if (is_ours(*variable))
-            fprintf(out, "%s\n", *variable);
+            print_variable(*variable, out);
     bool there = out && fclose(out) == 0;
     uint32_t error = there ? add_text(bundle, "environment.txt", text)
                            : error_set(bundle->why, MESSAGE(bundle_memory));
