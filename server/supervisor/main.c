@@ -155,6 +155,9 @@ static void watch_signals(struct gpushared *gpushared)
 {
     static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
     signal(SIGPIPE, SIG_IGN);
+    /* A file that may not grow any more (setrlimit(2)) is an error of its writer, and not the end
+     * of all clients. Workers inherit that. */
+    signal(SIGXFSZ, SIG_IGN);
     for (int i = 0; i < SIGNALS; i++) {
         uv_signal_init(&gpushared->loop, &gpushared->signals[i]);
         gpushared->signals[i].data = gpushared;

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -227,6 +228,29 @@ class Accounting(unittest.TestCase):
             self.await_last(good, {"patient"})
             self.assertEqual(run(GPUSHARECTL, "report", pipe).stderr, f"gpusharectl: can't read {pipe}: it is no regular file\n")
             self.assertNotIn("lost", server.text())
+
+    def test_a_file_that_may_not_grow_ends_no_server(self):
+        limit = 9 << 30  # the server's shared memory is smaller
+        with Server() as server:
+            path = server.file("use.jsonl")
+            with open(path, "wb"):
+                pass
+            os.truncate(path, limit - 100)
+            unlimited = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+            if unlimited[0] != resource.RLIM_INFINITY and unlimited[0] <= limit:
+                self.skipTest("files may not be so long here")
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (limit, unlimited[1]))
+            with open(server.file("none.yaml"), "w", encoding="utf-8") as file:
+                file.write(f"{{accounting: {{file: {path}}}}}\n")
+            self.assertEqual(server.ctl("reload").returncode, 0, server.text())
+            client = RawClient(server.client)
+            client.attach(name="long")
+            client.ask("memory_alloc", count=MIB)
+            client.close()
+            server.wait_log(f"accounting: {path} can't be written: File too large")
+            self.assertLess(os.path.getsize(path), limit)
+            os.truncate(path, 0)
+            self.await_last(path, {"long"})
 
     def made_line(self, **members):
         """A line as the server writes it, in which nothing was used."""
