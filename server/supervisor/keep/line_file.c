@@ -18,23 +18,40 @@ enum { TORN_BYTES = 8 << 10 };
 
 static int folder_make(const char *path)
 {
+    const mode_t mode = S_IRWXU | S_IRGRP | S_IXGRP;
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
     if (!slash || slash == path)
         return -ENOENT;
     snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
-    if (mkdir(folder, S_IRWXU | S_IRGRP | S_IXGRP) < 0 && errno != EEXIST)
-        return -errno;
-    return 0;
+    if (mkdir(folder, mode) == 0)
+        return chmod(folder, mode) < 0 ? -errno : 0;
+    return errno == EEXIST ? 0 : -errno;
+}
+
+/* A service's umask often leaves nothing to its group, whose members make the reports. */
+static int file_make(const char *path, int flags)
+{
+    int fd = regular_file_open(path, flags | O_CREAT | O_EXCL);
+    if (fd == -ENOENT && folder_make(path) == 0)
+        fd = regular_file_open(path, flags | O_CREAT | O_EXCL);
+    if (fd >= 0 && fchmod(fd, S_IRUSR | S_IWUSR | S_IRGRP) < 0) {
+        const int error = -errno;
+        close(fd);
+        return error;
+    }
+    return fd;
 }
 
 /* A link may lead to a file of somebody else's. */
 static int open_to_append(const char *path)
 {
-    int fd = regular_file_open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW);
-    if (fd == -ENOENT && folder_make(path) == 0)
-        fd = regular_file_open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW);
-    return fd;
+    const int flags = O_RDWR | O_APPEND | O_NOFOLLOW;
+    int fd = regular_file_open(path, flags);
+    if (fd == -ENOENT)
+        fd = file_make(path, flags);
+    /* Somebody else has made it meanwhile. */
+    return fd == -EEXIST ? regular_file_open(path, flags) : fd;
 }
 
 static int write_all(int fd, const char *text, size_t bytes)

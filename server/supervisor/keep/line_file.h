@@ -12,8 +12,8 @@
 
 /*
  * Appends whole lines, and waits until the disk has them. A file that is not there is made, for its
- * owner and group alone, and its folder too. Returns 0 or -errno; then nothing of the text is in
- * the file.
+ * owner and for its group to read, whatever the umask is; its folder too. Returns 0 or -errno; then
+ * nothing of the text is in the file.
  *
  * A last line without an end is taken away, if one of the lines begins with it: a process that was
  * killed while it wrote left a part of what is written now. Otherwise it is ended first: a crash of

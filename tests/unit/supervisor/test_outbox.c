@@ -232,6 +232,41 @@ static void lines_beyond_the_most_are_counted(void **state)
     scene_close(&scene, true);
 }
 
+/* As the service's umask is. The group makes the reports, and nobody else reads them. */
+static void its_group_may_read_the_file(void **state)
+{
+    struct scene scene;
+    struct stat found;
+    char folder[128], path[160];
+    (void)state;
+    scene_open(&scene, NULL);
+    snprintf(folder, sizeof folder, "%s/folder", scene.folder);
+    snprintf(path, sizeof path, "%s/lines", folder);
+    for (unsigned i = 0; i < 2; i++) {
+        const mode_t before = umask(i ? 0 : 077);
+        assert_int_equal(line_file_append(path, "a\n", 2), 0);
+        umask(before);
+        assert_int_equal(stat(path, &found), 0);
+        assert_int_equal(found.st_mode & 07777, 0640);
+        assert_int_equal(stat(folder, &found), 0);
+        assert_int_equal(found.st_mode & 07777, 0750);
+        unlink(path);
+        assert_int_equal(rmdir(folder), 0);
+    }
+    /* The operator's mode of a file that is there stays. */
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(line_file_append(path, "a\n", 2), 0);
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(line_file_append(path, "a\n", 2), 0);
+    assert_int_equal(stat(path, &found), 0);
+    assert_int_equal(found.st_mode & 07777, 0600);
+    assert_int_equal(stat(folder, &found), 0);
+    assert_int_equal(found.st_mode & 07777, 0700);
+    unlink(path);
+    assert_int_equal(rmdir(folder), 0);
+    scene_close(&scene, true);
+}
+
 /* A name that somebody else may have put there. */
 static void only_a_regular_file_is_written(void **state)
 {
@@ -258,6 +293,7 @@ int main(void)
         cmocka_unit_test(what_can_not_be_written_waits),
         cmocka_unit_test(another_file_is_tried_at_once),
         cmocka_unit_test(lines_beyond_the_most_are_counted),
+        cmocka_unit_test(its_group_may_read_the_file),
         cmocka_unit_test(only_a_regular_file_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
