@@ -43,6 +43,8 @@
       "%s can't be written: %s: see that its folder exists and that this user may write there") \
     X(exporter_http, SUCCESS, \
       "HTTP: %s") \
+    X(exporter_http_more, SUCCESS, \
+      "HTTP: %u more messages were left out: at most %d in %d s are logged") \
     X(log_exporter_ready, SUCCESS, \
       "metrics are at http://%s/metrics") \
     X(log_exporter_lost, SUCCESS, \

@@ -233,6 +233,18 @@ class Web(Case):
             # The oldest gave way, without a word.
             self.assertEqual([client.recv(1) for client in slow[:8]], [b""] * 8)
 
+    def test_connections_that_break_off_do_not_fill_the_log(self):
+        server = self.served()
+        with Exporter(server.admin) as exporter:
+            for _ in range(300):
+                with socket.create_connection(("127.0.0.1", exporter.port)) as client:
+                    client.sendall(b"G")
+            self.assertEqual(exporter.get().one("gpushare_up"), 1)
+            exporter.process.send_signal(signal.SIGTERM)
+            said = exporter.process.stderr.read()
+        # Ten a minute, and ten more if the minute ended meanwhile.
+        self.assertLessEqual(said.count("\n"), 21, said)
+
     def test_the_page_is_whole_and_allows_itself_alone(self):
         server = self.served()
         with Exporter(server.admin) as exporter:

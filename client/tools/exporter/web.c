@@ -13,6 +13,7 @@
 
 #include "client/tools/exporter/page.h"
 #include "client/tools/exporter/visitors.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/messages.h"
 #include "common/printable.h"
@@ -22,6 +23,9 @@
 #define CONNECTIONS_MAX (2u * VISITORS_MAX)
 /* A peer that sends nothing for so long, or takes nothing of its answer, is dropped. */
 #define SILENCE_SECONDS 10u
+
+/* Messages of the library in so many seconds. */
+enum { LOG_LINES = 10, LOG_SECONDS = 60 };
 
 #define PORT_TEXT    8
 #define ADDRESS_TEXT 256
@@ -152,10 +156,30 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
 
 /* ---- life ---- */
 
+/* Whether another message of the library may be logged now. It has one for each connection that
+ * breaks off, of which whoever can connect makes thousands a second. */
+static bool may_log(struct web *web)
+{
+    const uint64_t now = clock_now();
+    if (!web->log_began_at || now - web->log_began_at >= LOG_SECONDS * UNITS_SECOND) {
+        if (web->left_out)
+            log_warning(MESSAGE_TEXT(exporter_http_more), web->left_out, LOG_LINES, LOG_SECONDS);
+        web->log_began_at = now;
+        web->logged = web->left_out = 0;
+    }
+    if (web->logged < LOG_LINES) {
+        web->logged++;
+        return true;
+    }
+    web->left_out++;
+    return false;
+}
+
 static void log_library(void *context, const char *format, va_list arguments)
 {
     char text[400];
-    (void)context;
+    if (!may_log(context))
+        return;
     vsnprintf(text, sizeof text, format, arguments);
     text[strcspn(text, "\n")] = '\0';
     printable_replace(text);
@@ -187,7 +211,7 @@ static struct MHD_Daemon *start(struct web *web, const struct addrinfo *at)
     if (at->ai_family == AF_INET6)
         flags |= MHD_USE_IPv6;
     return MHD_start_daemon(flags, 0, NULL, NULL, serve, web, MHD_OPTION_EXTERNAL_LOGGER,
-                            log_library, NULL, MHD_OPTION_SOCK_ADDR, at->ai_addr,
+                            log_library, web, MHD_OPTION_SOCK_ADDR, at->ai_addr,
                             MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
                             MHD_OPTION_NOTIFY_CONNECTION, note_connection, web,
                             MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_SECONDS, MHD_OPTION_END);

@@ -21,6 +21,9 @@ struct web {
     struct scrape *scrape;    /* the thread's from web_open until web_close */
     struct view view;         /* likewise */
     struct visitors visitors; /* likewise */
+    /* The library's messages since log_began_at (0: none yet): those in the log, and others. */
+    uint64_t log_began_at;
+    unsigned logged, left_out;
 };
 
 /* Listens on "ADDRESS:PORT" or "[ADDRESS]:PORT"; port 0: one that is free. The log says where. The
