@@ -5,6 +5,7 @@
 calls, the compiled tables which of them are carried, and the dynamic linker which libraries it finds."""
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,15 @@ class Case(unittest.TestCase):
         ended = run(GPUSHARE, "run", "--explain", path, **env)
         self.assertEqual((ended.returncode, ended.stderr), (status, ""), ended.stdout)
         return ended.stdout
+
+    def with_code(self, output, section, *kinds):
+        """A program that calls the shared runtime, with entries of a fatbin (1: PTX, 2: cubin) in a section."""
+        entries = b"".join(struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, 8, 0, 0, 0, 7, 75, 0, 0, 0x11, 0, 0) + bytes(8) for kind in kinds)
+        with open(self.file("code"), "wb") as file:
+            file.write(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entries)) + entries)
+        return self.compile(output, '__asm__(".section %s,\\"a\\"; .balign 8; .incbin \\"%s\\"; .previous");'
+                            "int cudaFree(void *); int main() { return cudaFree(0); }" % (section, self.file("code")),
+                            self.stub("libcudart.so.13", "cudaFree"))
 
     def named(self, text, state):
         """The functions of a line, and how many more it counts."""
@@ -144,6 +154,14 @@ class Functions(Case):
             runtime = self.stub("libcudart.so." + release, *calls)
             text = self.explain(self.program(self.file("program"), *calls, options=(runtime,)), 1)
             self.assertEqual(self.named(text, "refused"), (refused, 0), text)
+
+
+class Code(Case):
+    def test_kernels_are_counted_of_whole_programs_and_of_parts(self):
+        for section in (".nv_fatbin", "__nv_relfatbin"):
+            with self.subTest(section=section):
+                program = self.with_code(self.file("program"), section, 1, 2, 1)
+                self.assertIn("its kernels: of PTX 2, cubins 1;", self.explain(program, 0, LD_LIBRARY_PATH=self.file("stubs")))
 
 
 class Libraries(Case):

@@ -88,14 +88,19 @@ static void read_fatbins(const struct elf_file *file, const Elf64_Shdr *section,
     }
 }
 
+/* The second is of objects that nvcc compiles apart (-rdc=true). */
+static bool has_fatbins(const char *section)
+{
+    return strcmp(section, ".nv_fatbin") == 0 || strcmp(section, "__nv_relfatbin") == 0;
+}
+
 /* Sections lie side by side. Many that claim the same bytes would have them read as many times. */
 static void read_sections(const struct elf_file *file, struct findings *findings)
 {
     Elf64_Shdr section;
     uint64_t left = file->bytes;
     for (uint64_t i = 0; elf_file_section(file, i, &section); i++) {
-        if (section.sh_type == SHT_NOBITS ||
-            strcmp(elf_file_section_name(file, &section), ".nv_fatbin") != 0)
+        if (section.sh_type == SHT_NOBITS || !has_fatbins(elf_file_section_name(file, &section)))
             continue;
         if (section.sh_size > left)
             return;
