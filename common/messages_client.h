@@ -51,6 +51,12 @@
       "and there is no room for one") \
     X(runtime_absent, NOT_SUPPORTED, \
       "gpushare's CUDA runtime does not carry %s; each call of it returns cudaErrorNotSupported") \
+    X(runtime_parts_unlinked, SUCCESS, \
+      "the program's separately compiled parts (nvcc -rdc=true) can't be linked: %s") \
+    X(runtime_no_part, SUCCESS, \
+      "there is none: build the program again") \
+    X(runtime_part_no_fatbin, SUCCESS, \
+      "part %u of them is no fatbin: build the program again") \
     X(runtime_managed_unmade, SUCCESS, \
       "the program can't reach its managed variables, since its kernels could not be loaded (%s)") \
     X(runtime_managed_unreachable, SUCCESS, \

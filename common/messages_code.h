@@ -93,6 +93,9 @@
       "make one .weak") \
     X(merge_undefined, SUCCESS, \
       "undefined reference to '%.100s' in '%.100s': add the input that defines it") \
+    X(merge_undefined_runtime, SUCCESS, \
+      "undefined reference to '%.100s' in '%.100s': if it is of NVIDIA's device runtime ('%.100s'), " \
+      "which is not carried, launch kernels from the host alone; else add the input that defines it") \
     X(merge_kinds, SUCCESS, \
       "'%.100s' is a function in '%.100s' and a variable in '%.100s': rename one") \
     X(merge_prototypes, SUCCESS, \
@@ -120,6 +123,8 @@
     X(merge_fatbin_no_text, SUCCESS, \
       "'%.100s' has no PTX for compute capability %d.%d or lower, and only PTX is linked with other " \
       "inputs: compile it as PTX too") \
+    X(merge_fatbin_damaged, SUCCESS, \
+      "'%.100s' is a damaged fatbin: compile it again") \
     X(merge_alone, SUCCESS, \
       "'%.100s' is linked alone and takes no other input: %s") \
     X(image_kind, INVALID_IMAGE, \

@@ -67,7 +67,7 @@ $(CUDART_GENERATED): $(EXPORTS_SCRIPTS) $(CUDART_TABLES)
 $(BUILD)/lib/gpushare/libcudart.so.%: $(BUILD)/obj/client/cuda/runtime/release_%.o $(BUILD)/obj/generated/cudart_absent.%.o $(call obj,$(CUDART_SHARED)) $(A)/libcommon.a $(BUILD)/generated/libcudart.so.%.map
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcudart.so.$* -Wl,--version-script=$(BUILD)/generated/libcudart.so.$*.map -Wl,--no-undefined-version \
-	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(A)/libcommon.a -ldl
+	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(A)/libcommon.a -lzstd -llz4 -ldl
 
 ALL += $(CUDART_RELEASES:%=$(BUILD)/lib/gpushare/libcudart.so.%)
 

@@ -77,13 +77,14 @@ CHECK_DEPS += $(SHIM_DRIVER)
 CUDART_PROGRAMS := $(CUDART_RELEASES:%=$(BUILD)/tests/programs/cudart/program_%)
 CUDART_OF_RELEASE = $(BUILD)/obj/tests/programs/cudart/program_$1.o $(BUILD)/obj/tests/programs/cudart/queries_$1.o $(BUILD)/obj/tests/programs/cudart/rest_$1.o
 $(foreach r,$(CUDART_RELEASES),$(call CUDART_OF_RELEASE,$r)): tests/programs/cudart/kernels.ptx $(BUILD)/flags
+$(call obj,tests/programs/cudart/parts.c): tests/programs/cudart/part_caller.ptx tests/programs/cudart/part_library.ptx
 define cudart_release_object
 $(BUILD)/obj/tests/programs/cudart/$1_$2.o: tests/programs/cudart/$1.c
 	@mkdir -p $$(@D)
 	$$(CC) $$(CPPFLAGS_ALL) $$(CFLAGS_ALL) -DRELEASE=$2 -MMD -MP -c $$< -o $$@
 endef
 $(foreach r,$(CUDART_RELEASES),$(foreach f,program queries rest,$(eval $(call cudart_release_object,$f,$r))))
-$(CUDART_PROGRAMS): $(BUILD)/tests/programs/cudart/program_%: $(BUILD)/obj/tests/programs/cudart/program_%.o $(BUILD)/obj/tests/programs/cudart/queries_%.o $(BUILD)/obj/tests/programs/cudart/rest_%.o $(call obj,tests/programs/cudart/per_thread.c tests/programs/cudart/blocks.c tests/programs/cudart/libraries.c tests/programs/cudart/managed.c) $(BUILD)/lib/gpushare/libcudart.so.%
+$(CUDART_PROGRAMS): $(BUILD)/tests/programs/cudart/program_%: $(BUILD)/obj/tests/programs/cudart/program_%.o $(BUILD)/obj/tests/programs/cudart/queries_%.o $(BUILD)/obj/tests/programs/cudart/rest_%.o $(call obj,tests/programs/cudart/per_thread.c tests/programs/cudart/blocks.c tests/programs/cudart/libraries.c tests/programs/cudart/managed.c tests/programs/cudart/parts.c) $(BUILD)/lib/gpushare/libcudart.so.%
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -L$(BUILD)/lib/gpushare -l:libcudart.so.$* -ldl
 CHECK_DEPS += $(CUDART_PROGRAMS)

@@ -44,7 +44,7 @@ $(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libsupport
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(TEST_LIBS)
 $(BUILD)/tests/unit/client/test_managed: $(call obj,client/cuda/driver/managed/managed_code.c)
 $(BUILD)/tests/unit/client/test_print: $(call obj,client/cuda/driver/print/print_ring.c client/cuda/driver/print/print_format.c)
-$(BUILD)/tests/unit/client/test_registry: $(call obj,client/cuda/runtime/registry.c client/cuda/runtime/base/runtime_driver.c)
+$(BUILD)/tests/unit/client/test_registry: $(call obj,client/cuda/runtime/registry.c client/cuda/runtime/base/runtime_driver.c client/cuda/runtime/base/runtime_image.c client/cuda/runtime/base/runtime_error.c)
 # -MMD does not see the files that .incbin includes.
 $(BUILD)/obj/tests/integration/test_client_api.o: tests/integration/kernels/client.ptx
 $(call obj,tests/integration/test_lend.c tests/unit/softgpu/test_slowdown.c): tests/programs/bench/kernels/bench.ptx

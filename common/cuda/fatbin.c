@@ -10,13 +10,6 @@
 #include <zstd.h>
 
 /* The layout as measured on nvcc 13.0's output. It is little-endian. */
-struct file_header {
-    uint32_t magic;
-    uint16_t version;
-    uint16_t header_bytes;
-    uint64_t bytes; /* behind this header */
-};
-
 struct entry_header {
     uint16_t kind;
     uint16_t version;
@@ -32,32 +25,13 @@ struct entry_header {
     uint64_t uncompressed_bytes;
 };
 
-_Static_assert(sizeof(struct file_header) == FATBIN_HEADER_BYTES, "layout of the file");
 _Static_assert(sizeof(struct entry_header) == 64, "layout of the file");
-
-static bool read_header(const void *data, struct file_header *header)
-{
-    memcpy(header, data, sizeof(*header));
-    return header->magic == FATBIN_MAGIC && header->version == 1 &&
-           header->header_bytes >= sizeof(*header);
-}
-
-size_t fatbin_size(const void *data)
-{
-    struct file_header header;
-    size_t size;
-
-    if (!read_header(data, &header) ||
-        __builtin_add_overflow(header.bytes, header.header_bytes, &size))
-        return 0;
-    return size;
-}
 
 int fatbin_open(struct fatbin *fatbin, const void *data, size_t size)
 {
-    struct file_header header;
+    struct fatbin_header header;
 
-    if (size < sizeof(header) || !read_header(data, &header) || header.header_bytes > size ||
+    if (size < sizeof(header) || !fatbin_read_header(data, &header) || header.header_bytes > size ||
         header.bytes > size - header.header_bytes)
         return -EINVAL;
     fatbin->at = (const uint8_t *)data + header.header_bytes;
@@ -149,10 +123,10 @@ int fatbin_select(const void *data, size_t size, uint32_t cc, struct fatbin_entr
 
 void fatbin_head(uint8_t head[FATBIN_HEADER_BYTES], const struct fatbin_entry *entry)
 {
-    const struct file_header header = {.magic = FATBIN_MAGIC,
-                                       .version = 1,
-                                       .header_bytes = sizeof(header),
-                                       .bytes = entry->whole_bytes};
+    const struct fatbin_header header = {.magic = FATBIN_MAGIC,
+                                         .version = 1,
+                                         .header_bytes = sizeof(header),
+                                         .bytes = entry->whole_bytes};
 
     memcpy(head, &header, sizeof(header));
 }

@@ -50,6 +50,25 @@ struct fatbin {
     const uint8_t *at, *end;
 };
 
+/* The layout as measured on nvcc 13.0's output. It is little-endian. */
+struct fatbin_header {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t header_bytes;
+    uint64_t bytes; /* behind this header */
+};
+_Static_assert(sizeof(struct fatbin_header) == FATBIN_HEADER_BYTES, "layout of the file");
+
+/* The struct that nvcc's start-up code registers, as measured on nvcc 13.0's programs. */
+struct fatbin_wrapper {
+    uint32_t magic, version;
+    const void *fatbin;
+    const void *const *parts; /* version FATBIN_WRAPPER_PARTS: fatbins, then NULL */
+};
+/* The version of a program with separately compiled parts (nvcc -rdc=true). Its fatbin is what
+ * nvlink made of the parts' machine code, and empty where they have PTX alone. */
+enum { FATBIN_WRAPPER_PARTS = 2 };
+
 /* Whether the image of a program's own, whose size nobody knows, begins with a word that has no
  * byte 0. Read byte by byte, for a short text ends before a longer word would. */
 static inline bool fatbin_begins_with(const void *image, const void *word, size_t bytes)
@@ -70,11 +89,26 @@ static inline const void *fatbin_unwrap(const void *image)
     return image;
 }
 
+static inline bool fatbin_read_header(const void *data, struct fatbin_header *header)
+{
+    memcpy(header, data, sizeof(*header));
+    return header->magic == FATBIN_MAGIC && header->version == 1 &&
+           header->header_bytes >= sizeof(*header);
+}
+
 /*
  * Returns the size of the whole container, from its header alone. 16 bytes must be readable at
  * data. 0 if data does not begin with a container.
  */
-size_t fatbin_size(const void *data);
+static inline size_t fatbin_size(const void *data)
+{
+    struct fatbin_header header;
+    size_t size;
+    if (!fatbin_read_header(data, &header) ||
+        __builtin_add_overflow(header.bytes, header.header_bytes, &size))
+        return 0;
+    return size;
+}
 
 /* Begins to read. Returns 0, or -EINVAL if the size bytes at data do not hold a whole container. */
 int fatbin_open(struct fatbin *fatbin, const void *data, size_t size);

@@ -19,6 +19,17 @@ BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
 LIBRARIES = os.path.join(BUILD, "lib/gpushare")
 SOFTGPU = os.path.join(BUILD, "lib/softgpu")
 RELEASES = ("12", "13")
+# The cases of tests/programs/cudart/parts.c, with the error and the beginning of what the log says.
+REFUSED_PARTS = (
+    ("a part is missing", "cudaErrorInvalidSource", "undefined reference to 'is_odd' in 'part 2'"),
+    ("a part is there twice", "cudaErrorInvalidSource", "multiple definition of 'is_odd' in 'part 3', first defined in 'part 2'"),
+    ("a kernel launches kernels", "cudaErrorInvalidSource",
+     "undefined reference to '__cudaCDP2LaunchDeviceV2' in 'part 1': if it is of NVIDIA's device runtime ('part 2'), which is not carried"),
+    ("an entry is longer than its fatbin", "cudaErrorInvalidKernelImage", "'part 2' is a damaged fatbin"),
+    ("a part is no fatbin", "cudaErrorInvalidKernelImage", "part 2 of them is no fatbin"),
+    ("a part is for other devices", "cudaErrorNoKernelImageForDevice", "'part 2' has no PTX for compute capability 9.0 or lower"),
+    ("no part", "cudaErrorNoKernelImageForDevice", "there is none"),
+)
 
 
 def run(program, driver, *arguments):
@@ -77,6 +88,16 @@ class Runtime(unittest.TestCase):
                 ended = run(self.program(release), SOFTGPU)
                 self.assertEqual(ended.returncode, 0, ended.stderr)
                 self.assertRegex(ended.stderr, "managed variables, since its kernels could not be loaded \\(cudaErrorNoKernelImageForDevice\\)")
+                self.check_refused_parts(ended.stderr)
+
+    def check_refused_parts(self, text):
+        cases = re.findall(r"^parts: (.*)\n((?:(?!parts: ).*\n)*)parts: (\w+)$", text, re.M)
+        refused = {case: (error, sentences) for case, sentences, error in cases}
+        for case, error, sentence in REFUSED_PARTS:
+            with self.subTest(case=case):
+                self.assertEqual(refused[case][0], error)
+                self.assertIn("(nvcc -rdc=true) can't be linked: " + sentence, refused[case][1])
+        self.assertEqual(len(refused), len(REFUSED_PARTS))
 
     def test_without_a_driver_the_first_call_says_so(self):
         with tempfile.TemporaryDirectory() as empty:
@@ -109,6 +130,19 @@ class Runtime(unittest.TestCase):
             compile_cuda(os.path.join(ROOT, "tests/programs/cudart/managed.cu"), program)
             ended = run(program, SOFTGPU)
             self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr)
+
+    @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
+    def test_parts_that_nvcc_compiled_apart(self):
+        caller, library = (os.path.join(ROOT, "tests/programs/cudart/part_%s.cu" % part) for part in ("caller", "library"))
+        with tempfile.TemporaryDirectory() as folder:
+            # PTX alone; and machine code that nvlink linked, for another device than this one and for this one.
+            for name, options in (("ptx", ()), ("older", ("-gencode", "arch=compute_75,code=sm_75")), ("this", ("-gencode", "arch=compute_90,code=sm_90"))):
+                with self.subTest(code=name):
+                    program = os.path.join(folder, name)
+                    compile_cuda(caller, program, "-rdc=true", *options, library)
+                    ended = run(program, SOFTGPU)
+                    self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr)
 
     @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")

@@ -318,10 +318,11 @@ class Programs(unittest.TestCase):
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one")
     def test_a_program_that_nvcc_built_runs(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name in ("vector_add", "managed"):
+            library = os.path.join(ROOT, "tests/programs/cudart/part_library.cu")
+            for name, options in (("vector_add", ()), ("managed", ()), ("part_caller", ("-rdc=true", library))):
                 with self.subTest(name=name):
                     program = os.path.join(folder, name)
-                    compile_cuda(os.path.join(ROOT, "tests/programs/cudart", name + ".cu"), program)
+                    compile_cuda(os.path.join(ROOT, "tests/programs/cudart", name + ".cu"), program, *options)
                     self.assertEqual(self.run_well(program), "right\n")
 
     @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")

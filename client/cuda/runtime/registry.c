@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "client/cuda/runtime/base/runtime_driver.h"
-#include "common/cuda/fatbin.h"
+#include "client/cuda/runtime/base/runtime_image.h"
 #include "common/list.h"
 #include "common/log.h"
 #include "common/messages.h"
@@ -420,8 +420,7 @@ static cudart_error load_first(struct registry_image *image, cuda_context contex
     *load = (struct load){.context = context, .loading = true, .next = image->loads};
     image->loads = load;
     pthread_mutex_unlock(&lock);
-    /* NVIDIA's cuModuleLoadData wants the fatbin; its cuLibraryLoadData would take the struct. */
-    error = DRIVER(cuModuleLoadData, module, fatbin_unwrap(image->wrapper));
+    error = runtime_image_load(image->wrapper, module);
     if (error == CUDART_OK && first)
         place_managed(image, *module);
     pthread_mutex_lock(&lock);

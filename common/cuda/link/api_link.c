@@ -5,6 +5,7 @@
  * where programs look for them. One input alone may be of any kind that a module is loaded from;
  * several are joined as PTX, and compiled together.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,10 +117,35 @@ struct input {
     size_t bytes;
     const char *text; /* its PTX; NULL: it has none, and `error` says so */
     size_t length;
-    char *owned; /* the text, where it had to be unpacked */
-    bool whole;  /* it needs no other input */
+    char *owned;  /* the text, where it had to be unpacked */
+    bool whole;   /* it needs no other input */
+    bool runtime; /* NVIDIA's device runtime */
     struct error error;
 };
+
+/* A variable that libcudadevrt.a defines, and that no program's own code names. */
+#define RUNTIME_MARK "__CNPRT_VERSION_NUMBER__"
+
+static bool has_mark(const struct fatbin_entry *entry)
+{
+    char *payload = NULL;
+    size_t bytes;
+    if (fatbin_payload(entry, &payload, &bytes) < 0)
+        return false;
+    bool found = memmem(payload, bytes, RUNTIME_MARK, sizeof RUNTIME_MARK - 1) != NULL;
+    free(payload);
+    return found;
+}
+
+/* All entries are of one source, so the first is as good as any. */
+static bool is_runtime(const struct input *input)
+{
+    struct fatbin fatbin;
+    struct fatbin_entry entry;
+    return fatbin_open(&fatbin, input->data, input->bytes) == 0 &&
+           fatbin_next(&fatbin, &entry) == 1 &&
+           (entry.kind == FATBIN_PTX || entry.kind == FATBIN_CUBIN) && has_mark(&entry);
+}
 
 static cuda_result open_fatbin(struct input *input, cuda_device device)
 {
@@ -127,13 +153,20 @@ static cuda_result open_fatbin(struct input *input, cuda_device device)
     int major, minor;
     DRIVER_TRY(cuDeviceGetAttribute(&major, CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR, device));
     DRIVER_TRY(cuDeviceGetAttribute(&minor, CUDA_ATTR_COMPUTE_CAPABILITY_MINOR, device));
+    input->runtime = is_runtime(input);
+    if (input->runtime)
+        return CUDA_OK;
     int found =
         fatbin_select_ptx(input->data, input->bytes, (uint32_t)(major * 10 + minor), &entry);
+    int unpacked = found > 0 ? fatbin_payload(&entry, &input->owned, &input->length) : 0;
     if (found == 0)
         error_set(&input->error, CUDA_ERR_NO_BINARY_FOR_GPU, MESSAGE_TEXT(merge_fatbin_no_text),
                   input->name, major, minor);
-    else if (found < 0 || fatbin_payload(&entry, &input->owned, &input->length) < 0)
-        error_set(&input->error, CUDA_ERR_INVALID_IMAGE, MESSAGE_TEXT(fatbin_damaged));
+    else if (unpacked == -ENOMEM)
+        error_set(&input->error, CUDA_ERR_OUT_OF_MEMORY, MESSAGE_TEXT(merge_no_memory));
+    else if (found < 0 || unpacked < 0)
+        error_set(&input->error, CUDA_ERR_INVALID_IMAGE, MESSAGE_TEXT(merge_fatbin_damaged),
+                  input->name);
     else
         input->text = input->owned;
     return CUDA_OK;
@@ -250,6 +283,8 @@ static cuda_result add(struct cuda_link_object *link, struct input *input)
         return say(input);
     }
     DRIVER_TRY(open_input(input, link->device));
+    if (input->runtime)
+        return ptx_merge_leave_out(link->merge, input->name) < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
     uint32_t error = input->error.number;
     if (!error)
         error =

@@ -382,6 +382,7 @@ void ptx_merge_destroy(struct ptx_merge *merge)
         destroy_input(merge->inputs[i]);
     for (uint32_t i = 0; i < merge->symbol_count; i++)
         free(merge->symbols[i]);
+    free(merge->left_out);
     free(merge->inputs);
     free(merge->symbols);
     free(merge->table);
@@ -393,14 +394,34 @@ uint32_t ptx_merge_count(const struct ptx_merge *merge)
     return merge->count;
 }
 
+int ptx_merge_leave_out(struct ptx_merge *merge, const char *name)
+{
+    char *copy = strdup(name);
+    if (!copy)
+        return -ENOMEM;
+    free(merge->left_out);
+    merge->left_out = copy;
+    return 0;
+}
+
+static uint32_t refuse_undefined(const struct ptx_merge *merge, const struct merge_symbol *symbol,
+                                 struct error *why)
+{
+    const char *user = symbol->reference.input->name;
+    return merge->left_out
+               ? error_set(why, CUDA_ERR_INVALID_SOURCE, MESSAGE_TEXT(merge_undefined_runtime),
+                           symbol->name, user, merge->left_out)
+               : error_set(why, CUDA_ERR_INVALID_SOURCE, MESSAGE_TEXT(merge_undefined),
+                           symbol->name, user);
+}
+
 static uint32_t check_defined(const struct ptx_merge *merge, struct error *why)
 {
     for (uint32_t i = 0; i < merge->symbol_count; i++) {
         const struct merge_symbol *symbol = merge->symbols[i];
         if (symbol->reference.input && !symbol->definition.input &&
             !merge_is_provided(&symbol->reference))
-            return error_set(why, CUDA_ERR_INVALID_SOURCE, MESSAGE_TEXT(merge_undefined),
-                             symbol->name, symbol->reference.input->name);
+            return refuse_undefined(merge, symbol, why);
     }
     return 0;
 }

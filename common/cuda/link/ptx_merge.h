@@ -47,6 +47,10 @@ uint32_t ptx_merge_offer(struct ptx_merge *merge, const struct ptx_merge_input *
 int ptx_merge_accept(struct ptx_merge *merge);
 void ptx_merge_drop(struct ptx_merge *merge);
 
+/* Notes the name, which is copied, of an input that is left out: the reason for an undefined
+ * reference may be that one. The latest counts. Returns 0 or -ENOMEM. */
+int ptx_merge_leave_out(struct ptx_merge *merge, const char *name);
+
 /* The number of inputs that were accepted. */
 uint32_t ptx_merge_count(const struct ptx_merge *merge);
 

@@ -68,6 +68,7 @@ struct ptx_merge {
     struct merge_input **inputs;
     uint32_t count, room;
     struct merge_input *candidate;
+    char *left_out; /* name of an input; NULL: none */
     uint32_t stamp;
     char mark[24]; /* stands in names that were changed, and in no text */
 };

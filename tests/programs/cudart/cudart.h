@@ -40,6 +40,9 @@ void check_libraries(const char *host, const char *text);
 /* Managed variables. The context is reset afterwards. */
 void check_managed_variables(void);
 
+/* Separately compiled parts. */
+void check_parts(void);
+
 /* Calls that no other part makes; kernel: as above. The context is there afterwards. */
 void check_rest(const char *kernel);
 

@@ -616,6 +616,7 @@ int main(int argc, char **argv)
     EXPECT(CUDART_INVALID_DEVICE_FUNCTION, launch(&scaled_add));
     EXPECT(0, cudaFree(device_a));
     EXPECT(0, cudaFreeHost(input));
+    check_parts();
     check_managed_variables();
     return 0;
 }
