@@ -95,7 +95,8 @@
       "undefined reference to '%.100s' in '%.100s': add the input that defines it") \
     X(merge_undefined_runtime, SUCCESS, \
       "undefined reference to '%.100s' in '%.100s': if it is of NVIDIA's device runtime ('%.100s'), " \
-      "which is not carried, launch kernels from the host alone; else add the input that defines it") \
+      "which is carried for grid groups alone, launch kernels from the host; else add the input that " \
+      "defines it") \
     X(merge_kinds, SUCCESS, \
       "'%.100s' is a function in '%.100s' and a variable in '%.100s': rename one") \
     X(merge_prototypes, SUCCESS, \
@@ -117,7 +118,10 @@
     X(merge_unread, SUCCESS, \
       "the inputs do not fit together: ") \
     X(merge_kind, SUCCESS, \
-      "'%.100s' is an object, a library or NVVM, and only PTX is linked: add its PTX") \
+      "'%.100s' is an object or a library, and only PTX is linked: add its PTX (nvcc -rdc=true -ptx)") \
+    X(merge_nvvm, SUCCESS, \
+      "'%.100s' is NVVM or LTO-IR, which NVIDIA's compilers alone read, and only PTX is linked: " \
+      "compile it to PTX, without link-time optimization (nvcc -rdc=true -ptx)") \
     X(merge_no_text, SUCCESS, \
       "'%.100s' has machine code, and only PTX is linked with other inputs: add its PTX") \
     X(merge_fatbin_no_text, SUCCESS, \

@@ -24,7 +24,7 @@ REFUSED_PARTS = (
     ("a part is missing", "cudaErrorInvalidSource", "undefined reference to 'is_odd' in 'part 2'"),
     ("a part is there twice", "cudaErrorInvalidSource", "multiple definition of 'is_odd' in 'part 3', first defined in 'part 2'"),
     ("a kernel launches kernels", "cudaErrorInvalidSource",
-     "undefined reference to '__cudaCDP2LaunchDeviceV2' in 'part 1': if it is of NVIDIA's device runtime ('part 2'), which is not carried"),
+     "undefined reference to '__cudaCDP2LaunchDeviceV2' in 'part 1': if it is of NVIDIA's device runtime ('part 2'), which is carried for grid groups alone"),
     ("an entry is longer than its fatbin", "cudaErrorInvalidKernelImage", "'part 2' is a damaged fatbin"),
     ("a part is no fatbin", "cudaErrorInvalidKernelImage", "part 2 of them is no fatbin"),
     ("a part is for other devices", "cudaErrorNoKernelImageForDevice", "'part 2' has no PTX for compute capability 9.0 or lower"),

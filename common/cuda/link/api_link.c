@@ -15,6 +15,7 @@
 #include "common/cuda/front/driver_exports.h"
 #include "common/cuda/front/front.h"
 #include "common/cuda/jit_log.h"
+#include "common/cuda/link/device_runtime.h"
 #include "common/cuda/link/ptx_merge.h"
 #include "common/list.h"
 #include "common/log.h"
@@ -119,33 +120,9 @@ struct input {
     size_t length;
     char *owned;  /* the text, where it had to be unpacked */
     bool whole;   /* it needs no other input */
-    bool runtime; /* NVIDIA's device runtime */
+    bool runtime; /* the device runtime, which is left out until something of it is missing */
     struct error error;
 };
-
-/* A variable that libcudadevrt.a defines, and that no program's own code names. */
-#define RUNTIME_MARK "__CNPRT_VERSION_NUMBER__"
-
-static bool has_mark(const struct fatbin_entry *entry)
-{
-    char *payload = NULL;
-    size_t bytes;
-    if (fatbin_payload(entry, &payload, &bytes) < 0)
-        return false;
-    bool found = memmem(payload, bytes, RUNTIME_MARK, sizeof RUNTIME_MARK - 1) != NULL;
-    free(payload);
-    return found;
-}
-
-/* All entries are of one source, so the first is as good as any. */
-static bool is_runtime(const struct input *input)
-{
-    struct fatbin fatbin;
-    struct fatbin_entry entry;
-    return fatbin_open(&fatbin, input->data, input->bytes) == 0 &&
-           fatbin_next(&fatbin, &entry) == 1 &&
-           (entry.kind == FATBIN_PTX || entry.kind == FATBIN_CUBIN) && has_mark(&entry);
-}
 
 static cuda_result open_fatbin(struct input *input, cuda_device device)
 {
@@ -153,7 +130,7 @@ static cuda_result open_fatbin(struct input *input, cuda_device device)
     int major, minor;
     DRIVER_TRY(cuDeviceGetAttribute(&major, CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR, device));
     DRIVER_TRY(cuDeviceGetAttribute(&minor, CUDA_ATTR_COMPUTE_CAPABILITY_MINOR, device));
-    input->runtime = is_runtime(input);
+    input->runtime = device_runtime_is_fatbin(input->data, input->bytes);
     if (input->runtime)
         return CUDA_OK;
     int found =
@@ -276,6 +253,11 @@ static cuda_result say(const struct input *input)
     return (cuda_result)input->error.number;
 }
 
+static cuda_result leave_out(struct cuda_link_object *link, const struct input *input)
+{
+    return ptx_merge_leave_out(link->merge, input->name) < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
+}
+
 static cuda_result add(struct cuda_link_object *link, struct input *input)
 {
     if (link->alone) {
@@ -284,7 +266,7 @@ static cuda_result add(struct cuda_link_object *link, struct input *input)
     }
     DRIVER_TRY(open_input(input, link->device));
     if (input->runtime)
-        return ptx_merge_leave_out(link->merge, input->name) < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
+        return leave_out(link, input);
     uint32_t error = input->error.number;
     if (!error)
         error =
@@ -297,6 +279,16 @@ static cuda_result add(struct cuda_link_object *link, struct input *input)
     return is_first(link) ? add_alone(link, input) : say(input);
 }
 
+/* Files with code of the host. */
+static cuda_result add_objects(struct cuda_link_object *link, struct input *input, const void *data,
+                               size_t bytes)
+{
+    if (device_runtime_is_library(data, bytes))
+        return leave_out(link, input);
+    error_set(&input->error, CUDA_ERR_NOT_SUPPORTED, MESSAGE_TEXT(merge_kind), input->name);
+    return say(input);
+}
+
 static cuda_result add_data(struct cuda_link_object *link, cuda_jit_input type, const void *data,
                             size_t bytes, const char *name)
 {
@@ -305,9 +297,10 @@ static cuda_result add_data(struct cuda_link_object *link, cuda_jit_input type, 
     struct input input = {.name = name && *name ? name : numbered};
     char *copy = NULL;
     cuda_result result;
-    if (type != CUDA_JIT_INPUT_PTX && type != CUDA_JIT_INPUT_CUBIN &&
-        type != CUDA_JIT_INPUT_FATBINARY) {
-        error_set(&input.error, CUDA_ERR_NOT_SUPPORTED, MESSAGE_TEXT(merge_kind), input.name);
+    if (type == CUDA_JIT_INPUT_OBJECT || type == CUDA_JIT_INPUT_LIBRARY) {
+        result = add_objects(link, &input, data, bytes);
+    } else if (type == CUDA_JIT_INPUT_NVVM) {
+        error_set(&input.error, CUDA_ERR_NOT_SUPPORTED, MESSAGE_TEXT(merge_nvvm), input.name);
         result = say(&input);
     } else {
         result = copy_data(type, data, bytes, &copy, &input.bytes);
@@ -378,12 +371,29 @@ cuda_result cuLinkAddFile_v2(cuda_link link, cuda_jit_input type, const char *pa
 
 /* ---- the image ---- */
 
+/* Programs have the device runtime among their inputs whether they need it or not. */
+static cuda_result add_runtime(struct cuda_link_object *link, struct error *why)
+{
+    const struct ptx_merge_input input = {.text = device_runtime_text,
+                                          .length = strlen(device_runtime_text),
+                                          .name = "gpushare's device runtime"};
+    bool whole;
+    if (!ptx_merge_left_out(link->merge) || ptx_merge_whole(link->merge))
+        return CUDA_OK;
+    uint32_t error = ptx_merge_offer(link->merge, &input, &whole, why);
+    if (!error && ptx_merge_accept(link->merge) < 0)
+        error = error_set(why, CUDA_ERR_OUT_OF_MEMORY, MESSAGE_TEXT(merge_no_memory));
+    return (cuda_result)error;
+}
+
 static cuda_result link_inputs(struct cuda_link_object *link)
 {
     struct error error = {0};
     char *text = NULL;
     size_t length;
-    cuda_result result = (cuda_result)ptx_merge_finish(link->merge, &text, &length, &error);
+    cuda_result result = add_runtime(link, &error);
+    if (result == CUDA_OK)
+        result = (cuda_result)ptx_merge_finish(link->merge, &text, &length, &error);
     if (result != CUDA_OK)
         log_error("%s", error.text);
     else

@@ -415,20 +415,32 @@ static uint32_t refuse_undefined(const struct ptx_merge *merge, const struct mer
                            symbol->name, user);
 }
 
-static uint32_t check_defined(const struct ptx_merge *merge, struct error *why)
+/* NULL: none is. */
+static const struct merge_symbol *find_undefined(const struct ptx_merge *merge)
 {
     for (uint32_t i = 0; i < merge->symbol_count; i++) {
         const struct merge_symbol *symbol = merge->symbols[i];
         if (symbol->reference.input && !symbol->definition.input &&
             !merge_is_provided(&symbol->reference))
-            return refuse_undefined(merge, symbol, why);
+            return symbol;
     }
-    return 0;
+    return NULL;
+}
+
+bool ptx_merge_left_out(const struct ptx_merge *merge)
+{
+    return merge->left_out != NULL;
+}
+
+bool ptx_merge_whole(const struct ptx_merge *merge)
+{
+    return !find_undefined(merge);
 }
 
 uint32_t ptx_merge_finish(struct ptx_merge *merge, char **text, size_t *length, struct error *why)
 {
-    uint32_t error = check_defined(merge, why);
+    const struct merge_symbol *undefined = find_undefined(merge);
+    uint32_t error = undefined ? refuse_undefined(merge, undefined, why) : 0;
     if (!error)
         error = merge_write(merge, text, length, why);
     if (error)

@@ -50,6 +50,10 @@ void ptx_merge_drop(struct ptx_merge *merge);
 /* Notes the name, which is copied, of an input that is left out: the reason for an undefined
  * reference may be that one. The latest counts. Returns 0 or -ENOMEM. */
 int ptx_merge_leave_out(struct ptx_merge *merge, const char *name);
+bool ptx_merge_left_out(const struct ptx_merge *merge);
+
+/* Whether the inputs that were accepted define all that they use. */
+bool ptx_merge_whole(const struct ptx_merge *merge);
 
 /* The number of inputs that were accepted. */
 uint32_t ptx_merge_count(const struct ptx_merge *merge);

@@ -195,6 +195,73 @@ static void check_made(const struct work *work)
     demand_filled(link, work);
 }
 
+/* Four blocks meet twice: each writes a word, and then reads another one's. Handle 0, outside of
+ * such a grid, has the calls return 1. */
+#define MEET(name, to, from, with)                                                                 \
+    "\tcall.uni (v), " name ", (h, f);\n\tld.param.b32 %r3, [v];\n\t}\n"                           \
+    "\tadd.u32 %r4, %r1, " with ";\n\tand.b32 %r4, %r4, 3;\n\tmul.wide.u32 %d4, %r4, 4;\n"         \
+    "\tadd.u64 %d4, %d1, %d4;\n\tld.global.u32 %r5, [%d4+" from "];\n"                             \
+    "\tmad.lo.u32 %r5, %r3, 100, %r5;\n\t@%p1 st.global.u32 [%d3+" to "], %r5;\n"
+#define CALL_WITH_HANDLE                                                                           \
+    "\t{\n\t.param .b64 h;\n\t.param .b32 f;\n\t.param .b32 v;\n\tst.param.b64 [h], %d2;\n"        \
+    "\tst.param.b32 [f], 0;\n"
+static const char meeting_text[] =
+    HEAD ".extern .func (.param .b64 h) cudaCGGetIntrinsicHandle(.param .b32 s);\n"
+         ".extern .func (.param .b32 v) cudaCGSynchronize(.param .b64 h, .param .b32 f);\n"
+         ".extern .func (.param .b32 v) cudaCGSynchronizeGrid(.param .b64 h, .param .b32 f);\n"
+         ".visible .entry meet(.param .u64 words)\n{\n\t.reg .pred %p<2>;\n\t.reg .u32 %r<6>;\n"
+         "\t.reg .u64 %d<5>;\n\tld.param.u64 %d1, [words];\n\tmov.u32 %r1, %ctaid.x;\n"
+         "\tmov.u32 %r2, %tid.x;\n\tsetp.eq.u32 %p1, %r2, 0;\n\tmul.wide.u32 %d3, %r1, 4;\n"
+         "\tadd.u64 %d3, %d1, %d3;\n\tadd.u32 %r2, %r1, 1;\n\t@%p1 st.global.u32 [%d3], %r2;\n"
+         "\t{\n\t.param .b32 s;\n\t.param .b64 h;\n\tst.param.b32 [s], 1;\n"
+         "\tcall.uni (h), cudaCGGetIntrinsicHandle, (s);\n\tld.param.b64 %d2, "
+         "[h];\n\t}\n" CALL_WITH_HANDLE MEET("cudaCGSynchronize", "64", "0", "1")
+             CALL_WITH_HANDLE MEET("cudaCGSynchronizeGrid", "128", "64", "2") "\tret;\n}\n";
+
+/* By a name of its object; libcudadevrt.a of CUDA 13.0 begins so. */
+static const char runtime_library[] =
+    "!<arch>\n/               0           0     0     0       83        `\n\0\0\0\1\0\0\0\224"
+    "__fatbinwrap_f4510a67_22_cuda_device_runtime_cu_3ecce0c0_2317245\0";
+
+static void check_meeting(const struct work *work)
+{
+    struct log log;
+    cuda_module module;
+    cuda_function meet;
+    uint32_t found[WORDS];
+    void *image, *parameters[] = {(void *)&work->words};
+    size_t size;
+    cuda_link link = begin_link(&log);
+    OK(add(link, CUDA_JIT_INPUT_LIBRARY, runtime_library, sizeof runtime_library, "runtime"));
+    OK(add_text(link, meeting_text, "meeting"));
+    OK(cuLinkComplete(link, &image, &size));
+    OK(cuModuleLoadData(&module, image));
+    OK(cuLinkDestroy(link));
+    OK(cuModuleGetFunction(&meet, module, "meet"));
+    for (int times = 0; times < 3; times++) {
+        OK(cuMemsetD32_v2(work->words, 7, WORDS));
+        OK(cuLaunchCooperativeKernel(meet, 4, 1, 1, 64, 1, 1, 0, NULL, parameters));
+        OK(cuMemcpyDtoH_v2(found, work->words, BYTES));
+        for (uint32_t i = 0; i < 4; i++)
+            CHECK(found[i] == i + 1 && found[16 + i] == (i + 1) % 4 + 1 &&
+                  found[32 + i] == (i + 3) % 4 + 1);
+    }
+    OK(cuMemsetD32_v2(work->words, 7, WORDS));
+    OK(cuLaunchKernel(meet, 1, 1, 1, 64, 1, 1, 0, NULL, parameters, NULL));
+    OK(cuMemcpyDtoH_v2(found, work->words, BYTES));
+    CHECK(found[16] == 107 && found[32] == 107);
+    OK(cuModuleUnload(module));
+    OK(cuMemsetD32_v2(work->words, 7, WORDS));
+    /* The library is none of the inputs that a link needs, and brings no other function. */
+    link = begin_link(&log);
+    OK(add(link, CUDA_JIT_INPUT_LIBRARY, runtime_library, sizeof runtime_library, "runtime"));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuLinkComplete(link, &image, &size));
+    OK(add_text(link, user_text, "user"));
+    EXPECT(CUDA_ERR_INVALID_SOURCE, cuLinkComplete(link, &image, &size));
+    CHECK(strstr(log.text, "in 'user': if it is of NVIDIA's device runtime ('runtime')"));
+    OK(cuLinkDestroy(link));
+}
+
 static void check_refusals(void)
 {
     struct log log;
@@ -216,7 +283,8 @@ static void check_refusals(void)
                                             CUDA_JIT_INPUT_NVVM};
     for (int i = 0; i < 3; i++) {
         EXPECT(CUDA_ERR_NOT_SUPPORTED, add(link, others[i], "x", 1, "other"));
-        CHECK(strstr(log.text, "'other'"));
+        CHECK(strstr(log.text, "'other'") && strstr(log.text, "nvcc -rdc=true -ptx"));
+        CHECK(!strstr(log.text, "LTO-IR") == (others[i] != CUDA_JIT_INPUT_NVVM));
     }
     EXPECT(CUDA_ERR_INVALID_VALUE, add(link, (cuda_jit_input)77, "x", 1, "unknown"));
     char cubin[400] = "\177ELF";
@@ -239,6 +307,7 @@ void check_link(const struct work *work)
     check_texts(work);
     check_containers(work);
     check_made(work);
+    check_meeting(work);
     check_refusals();
 }
 
