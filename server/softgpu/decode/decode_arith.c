@@ -37,7 +37,7 @@ static void decode_unary(struct decoder *d, enum value_id id, enum ptx_type to, 
 /* ---- floats ---- */
 
 struct float_how {
-    bool ftz, sat, approx;
+    bool ftz, sat, approx, relu;
     int rounding;
 };
 
@@ -46,6 +46,7 @@ static struct float_how float_modifiers(struct decoder *d)
     struct float_how how = {.ftz = decode_take(d, "ftz"), .sat = decode_take(d, "sat")};
     how.approx = decode_take(d, "approx");
     how.approx |= decode_take(d, "full");
+    how.relu = decode_opcode_is(d, "fma") && decode_take(d, "relu");
     how.rounding = decode_rounding(d);
     if (how.rounding < 0)
         how.rounding = FE_TONEAREST;
@@ -125,8 +126,18 @@ static const struct {
     {"copysign", 2, VALUE_copysign_f32, VALUE_copysign_f64, 0, 0, 0, NULL, NULL},
 };
 
+/* The steps after an operation on halves: .sat and .relu of its result. */
+static void half_end(struct decoder *d, uint32_t dst, struct float_how how)
+{
+    if (how.sat)
+        decode_value(d, VALUE_sat_f16, 2, dst, dst, dst, dst);
+    if (how.relu)
+        decode_value(d, VALUE_relu_h, 2, dst, dst, dst, dst);
+}
+
 /* f16x2: computes the two halves one after the other, through 16-bit rows. */
-static void packed_halves(struct decoder *d, enum value_id id, uint32_t sources, bool sat)
+static void packed_halves(struct decoder *d, enum value_id id, uint32_t sources,
+                          struct float_how how)
 {
     uint32_t half[2][3], result[2];
     decode_count(d, sources + 1, sources + 1);
@@ -143,39 +154,45 @@ static void packed_halves(struct decoder *d, enum value_id id, uint32_t sources,
             half[h][i] = half[h][0];
         result[h] = half[h][0];
         decode_value(d, id, 2, result[h], half[h][0], half[h][1], half[h][2]);
-        if (sat)
-            decode_value(d, VALUE_sat_f16, 2, result[h], result[h], result[h], result[h]);
+        half_end(d, result[h], how);
     }
     decode_value(d, VALUE_pack_16, 4, decode_out(d, 0, PTX_B32), result[0], result[1], result[1]);
+}
+
+static bool decode_halves(struct decoder *d, size_t row, enum ptx_type type, struct float_how how)
+{
+    uint32_t sources = float_ops[row].sources;
+    bool bf = type == PTX_BF16 || type == PTX_BF16X2;
+    enum value_id id = bf ? float_ops[row].bf16 : float_ops[row].f16;
+    if (!id || how.rounding != FE_TONEAREST || how.ftz || (bf && how.sat) || (how.sat && how.relu))
+        return false;
+    if (decode_opcode_is(d, "min") && decode_take(d, "NaN"))
+        id = bf ? VALUE_minnan_bf16 : VALUE_minnan_f16;
+    else if (decode_opcode_is(d, "max") && decode_take(d, "NaN"))
+        id = bf ? VALUE_maxnan_bf16 : VALUE_maxnan_f16;
+    if (type == PTX_F16X2 || type == PTX_BF16X2) {
+        packed_halves(d, id, sources, how);
+        return true;
+    }
+    decode_count(d, sources + 1, sources + 1);
+    uint32_t first = decode_in(d, 1, PTX_B16);
+    uint32_t in[3] = {first, first, first};
+    for (uint32_t i = 1; i < sources; i++)
+        in[i] = decode_in(d, i + 1, PTX_B16);
+    uint32_t dst = decode_out(d, 0, PTX_B16);
+    decode_value(d, id, 2, dst, in[0], in[1], in[2]);
+    half_end(d, dst, how);
+    return true;
 }
 
 static bool decode_float(struct decoder *d, size_t row, enum ptx_type type)
 {
     uint32_t sources = float_ops[row].sources;
-    bool packed = type == PTX_F16X2 || type == PTX_BF16X2;
-    bool bf = type == PTX_BF16 || type == PTX_BF16X2;
     struct float_how how = float_modifiers(d);
-    if (packed || type == PTX_F16 || type == PTX_BF16) {
-        enum value_id id = bf ? float_ops[row].bf16 : float_ops[row].f16;
-        if (!id || how.rounding != FE_TONEAREST || how.ftz || (bf && how.sat))
-            return false;
-        if (packed) {
-            packed_halves(d, id, sources, how.sat);
-            return true;
-        }
-        decode_count(d, sources + 1, sources + 1);
-        uint32_t first = decode_in(d, 1, PTX_B16);
-        uint32_t in[3] = {first, first, first};
-        for (uint32_t i = 1; i < sources; i++)
-            in[i] = decode_in(d, i + 1, PTX_B16);
-        uint32_t dst = decode_out(d, 0, PTX_B16);
-        decode_value(d, id, 2, dst, in[0], in[1], in[2]);
-        if (how.sat)
-            decode_value(d, VALUE_sat_f16, 2, dst, dst, dst, dst);
-        return true;
-    }
+    if (type == PTX_F16 || type == PTX_BF16 || type == PTX_F16X2 || type == PTX_BF16X2)
+        return decode_halves(d, row, type, how);
     enum value_id id = type == PTX_F32 ? float_ops[row].f32 : float_ops[row].f64;
-    if (!id || (type != PTX_F32 && type != PTX_F64))
+    if (!id || how.relu || (type != PTX_F32 && type != PTX_F64))
         return false;
     if (decode_opcode_is(d, "min") || decode_opcode_is(d, "max")) {
         if (decode_take(d, "NaN"))
@@ -363,7 +380,7 @@ static bool packed_integers(struct decoder *d, enum ptx_type type)
                        : decode_opcode_is(d, "max") ? (s ? VALUE_max_s16 : VALUE_max_u16)
                                                     : VALUE_NONE;
     if (id)
-        packed_halves(d, id, 2, false);
+        packed_halves(d, id, 2, (struct float_how){0});
     return id != VALUE_NONE;
 }
 

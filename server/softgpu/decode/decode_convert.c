@@ -169,10 +169,11 @@ static void integer_to_float(struct decoder *d, struct conversion *c)
         decode_fail(d, "cvt from integer to float needs a rounding mode");
     uint32_t width = decode_type_width(c->from) == 8 ? 8 : 4;
     a = widen_integer(d, a, c->from, width);
-    if (half && width == 8) {
-        decode_fail(d, "cvt from 64-bit integers to halves is not supported");
-    } else if (half) {
-        a = convert_step(d, s ? VALUE_s32_f64 : VALUE_u32_f64, 8, a);
+    if (half) {
+        if (width == 8)
+            a = convert_step(d, s ? VALUE_odd_s64 : VALUE_odd_u64, 8, a);
+        a = width == 8 ? convert_step(d, s ? VALUE_s64_f64 : VALUE_u64_f64, 8, a)
+                       : convert_step(d, s ? VALUE_s32_f64 : VALUE_u32_f64, 8, a);
         a = rounded_step(d, c->to == PTX_F16 ? exec_round_f64_f16 : exec_round_f64_bf16, 2, a,
                          c->rounding);
     } else if (c->to == PTX_F32) {

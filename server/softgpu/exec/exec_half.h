@@ -115,6 +115,14 @@ static inline uint16_t narrow_double(double x, int fraction, int least, int most
     return sign | (uint16_t)out;
 }
 
+/* An integer whose lowest 11 bits are 0: if they were not, the next bit is 1. It is rounded to odd,
+ * also in two's complement, and double holds it. large: whether double may not hold x. */
+static inline uint64_t odd_integer(uint64_t x, bool large)
+{
+    const uint64_t low = 0x7ff;
+    return large ? (x & ~low) | (x & low ? low + 1 : 0) : x;
+}
+
 static inline uint16_t half_from_double_mode(double x, int mode)
 {
     return narrow_double(x, 10, -14, 15, mode);
