@@ -241,8 +241,58 @@ static void pack_floats(struct decoder *d, const struct conversion *c)
     decode_value(d, VALUE_pack_16, 4, decode_out(d, 0, PTX_B32), half[0], half[1], half[1]);
 }
 
+/* cvt.rn.satfinite.e4m3x2.f32 d, a, b: a is the high byte. And .f16x2 d, a. */
+static void pack_bytes(struct decoder *d, enum ptx_type from, enum value_id id)
+{
+    uint32_t byte[2];
+    decode_count(d, from == PTX_F32 ? 3 : 2, from == PTX_F32 ? 3 : 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t a;
+        if (from == PTX_F32) {
+            a = decode_in(d, 2 - i, PTX_F32);
+        } else {
+            uint32_t whole = decode_in(d, 1, PTX_B32);
+            a = convert_step(d, i == 0 ? VALUE_cv_32_16 : VALUE_high_32, 2, whole);
+            a = convert_step(d, VALUE_f16_f32, 4, a);
+        }
+        byte[i] = convert_step(d, id, 2, a);
+    }
+    decode_value(d, VALUE_pack_8, 2, decode_out(d, 0, PTX_B16), byte[0], byte[1], byte[1]);
+}
+
+/* cvt.rn.f16x2.e4m3x2 d, a. */
+static void unpack_bytes(struct decoder *d, enum value_id id)
+{
+    decode_count(d, 2, 2);
+    uint32_t whole = decode_in(d, 1, PTX_B16);
+    uint32_t low = convert_step(d, id, 2, whole);
+    uint32_t high = convert_step(d, id, 2, convert_step(d, VALUE_high_16, 2, whole));
+    decode_value(d, VALUE_pack_16, 4, decode_out(d, 0, PTX_B32), low, high, high);
+}
+
+/* Only conversions to the formats of eight bits have .satfinite. Returns false if it is none that
+ * is known. */
+static bool convert_bytes(struct decoder *d, bool e5m2)
+{
+    bool to_bytes = decode_take(d, "satfinite"), near = decode_rounding(d) == FE_TONEAREST;
+    enum ptx_type other = decode_need_type(d);
+    if (!near || (other != PTX_F16X2 && !(to_bytes && other == PTX_F32)))
+        return false;
+    if (to_bytes)
+        pack_bytes(d, other, e5m2 ? VALUE_f32_e5m2 : VALUE_f32_e4m3);
+    else
+        unpack_bytes(d, e5m2 ? VALUE_e5m2_f16 : VALUE_e4m3_f16);
+    return true;
+}
+
 static void decode_cvt(struct decoder *d)
 {
+    bool e5m2 = decode_take(d, "e5m2x2");
+    if (e5m2 || decode_take(d, "e4m3x2")) {
+        if (!convert_bytes(d, e5m2))
+            decode_fail(d, "cvt of this format of eight bits is not supported");
+        return;
+    }
     static const char *const integrals[] = {"rni", "rzi", "rmi", "rpi"};
     struct conversion c = {.sat = decode_take(d, "sat"), .ftz = decode_take(d, "ftz")};
     c.rounding = decode_rounding(d);

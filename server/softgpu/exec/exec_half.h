@@ -143,6 +143,44 @@ static inline uint16_t bfloat_from_double(double x)
     return bfloat_from_double_mode(x, FE_TONEAREST);
 }
 
+/*
+ * The formats of eight bits, e5m2 and e4m3, which lack infinity: a number beyond the largest
+ * becomes that one. e5m2 has no numbers at the highest exponent, and e4m3 all but one, which is its
+ * NaN.
+ */
+static inline uint8_t byte_from_double(double x, bool e5m2)
+{
+    uint16_t narrow = e5m2 ? narrow_double(x, 2, -14, 15, FE_TONEAREST)
+                           : narrow_double(x, 3, -6, 8, FE_TONEAREST);
+    uint16_t magnitude = narrow & 0x7fff, most = e5m2 ? 0x7b : 0x7e;
+    if (x != x)
+        return 0x7f;
+    return (uint8_t)((narrow >> 8 & 0x80) | (magnitude < most ? magnitude : most));
+}
+
+static inline uint8_t e4m3_from_float(float x)
+{
+    return byte_from_double((double)x, false);
+}
+
+static inline uint8_t e5m2_from_float(float x)
+{
+    return byte_from_double((double)x, true);
+}
+
+static inline uint16_t half_from_e5m2(uint8_t byte)
+{
+    return (byte & 0x7f) > 0x7c ? 0x7fff : (uint16_t)(byte << 8); /* the upper half of a binary16 */
+}
+
+static inline uint16_t half_from_e4m3(uint8_t byte)
+{
+    int exponent = byte >> 3 & 15, fraction = byte & 7;
+    double x = exponent ? (8 + fraction) * bits_double((uint64_t)(exponent - 10 + 1023) << 52)
+                        : fraction * 0x1p-9;
+    return (byte & 0x7f) == 0x7f ? 0x7fff : half_from_double(byte & 0x80 ? -x : x);
+}
+
 /* Returns a + b in double, rounded to odd. */
 static inline double add_odd(double a, double b)
 {

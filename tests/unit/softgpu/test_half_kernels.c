@@ -195,11 +195,99 @@ static void sums_below_zero_become_zero_and_extremes_of_nan_are_nan(void **state
     check_halves(&formats[1], KERNEL("bf16"));
 }
 
+struct bytes {
+    const char *name;
+    int fraction, bias;
+    uint8_t most; /* the largest number */
+};
+
+/* The value of a pattern, from the format's definition. */
+static long double value_of_byte(const struct bytes *format, uint8_t byte)
+{
+    const struct format wide = {format->fraction, format->bias, 0, NULL};
+    return value_of(&wide, byte & 0x7f) * (byte & 0x80 ? -1 : 1);
+}
+
+/* The nearest of all numbers; of two that are as near, the even one. Beyond the largest: that one.
+ */
+static uint8_t nearest_byte(const struct bytes *format, long double x)
+{
+    uint8_t best = 0;
+    if (isnan(x))
+        return 0x7f;
+    for (uint8_t i = 0; i <= format->most && !isinf(x); i++) {
+        long double off = fabsl(value_of_byte(format, i) - fabsl(x));
+        long double least = fabsl(value_of_byte(format, best) - fabsl(x));
+        if (off < least || (off == least && !(i & 1)))
+            best = i;
+    }
+    return (uint8_t)((isinf(x) ? format->most : best) | (signbit(x) ? 0x80 : 0));
+}
+
+/* in: two floats; out: their bytes, both as halves, and these as bytes. */
+#define BYTES(type)                                                                                \
+    PTX_HEAD ENTRY("k") "\tld.param.u64 %d1, [in];\n\tld.param.u64 %d2, [out];\n"                  \
+                        "\tmov.u32 %r1, %ctaid.x;\n\tmov.u32 %r2, %tid.x;\n"                       \
+                        "\tmad.lo.u32 %r1, %r1, 32, %r2;\n\tmad.wide.u32 %d1, %r1, 8, %d1;\n"      \
+                        "\tmad.wide.u32 %d2, %r1, 8, %d2;\n\tld.global.b32 %a, [%d1];\n"           \
+                        "\tld.global.b32 %b, [%d1+4];\n"                                           \
+                        "\tcvt.rn.satfinite." type ".f32 %h1, %b, %a;\n"                           \
+                        "\tst.global.b16 [%d2], %h1;\n\tcvt.rn.f16x2." type " %c, %h1;\n"          \
+                        "\tst.global.b32 [%d2+4], %c;\n"                                           \
+                        "\tcvt.rn.satfinite." type ".f16x2 %h2, %c;\n"                             \
+                        "\tst.global.b16 [%d2+2], %h2;\n\tret;\n}\n"
+
+static void check_bytes(const struct bytes *format, const char *text)
+{
+    static const float known[] = {0.0f,     -0.0f,     INFINITY,  -INFINITY, NAN,
+                                  448.0f,   464.0f,    465.0f,    57344.0f,  61440.0f,
+                                  0x1p-10f, -0x1p-17f, 0x1.8p-9f, 1.0625f};
+    enum { KNOWN = sizeof known / sizeof *known };
+    static float in[COUNT][2];
+    static struct {
+        uint8_t first[2], again[2];
+        uint16_t halves[2];
+    } out[COUNT];
+    const void *params[] = {in, out};
+    uint64_t random = 11;
+    for (uint32_t i = 0; i < 2 * COUNT; i++) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        float scaled = ldexpf((float)(random >> 52), (int)(random >> 40 & 31) - 24);
+        in[i / 2][i % 2] = i < KNOWN ? known[i] : random >> 39 & 1 ? -scaled : scaled;
+    }
+    kernel_forget();
+    kernel_allow(in, sizeof in, MEMORY_READ);
+    kernel_allow(out, sizeof out, MEMORY_WRITE);
+    run(text, "k", params);
+    for (uint32_t i = 0; i < 2 * COUNT; i++) {
+        float x = in[i / 2][i % 2];
+        uint8_t byte = out[i / 2].first[i % 2];
+        uint16_t half = out[i / 2].halves[i % 2];
+        if (byte != nearest_byte(format, (long double)x))
+            fail_msg("%s of %a: %#x, not %#x", format->name, (double)x, byte,
+                     nearest_byte(format, (long double)x));
+        assert_int_equal(out[i / 2].again[i % 2], byte);
+        if (isnan(x))
+            assert_int_equal(half, 0x7fff);
+        else
+            assert_true(value_of(&formats[0], half) == value_of_byte(format, byte) &&
+                        half >> 15 == byte >> 7);
+    }
+}
+
+static void numbers_of_eight_bits_are_the_nearest(void **state)
+{
+    (void)state;
+    check_bytes(&(struct bytes){"e4m3", 3, 7, 0x7e}, BYTES("e4m3x2"));
+    check_bytes(&(struct bytes){"e5m2", 2, 15, 0x7b}, BYTES("e5m2x2"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_integers_are_rounded_once),
         cmocka_unit_test(sums_below_zero_become_zero_and_extremes_of_nan_are_nan),
+        cmocka_unit_test(numbers_of_eight_bits_are_the_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
