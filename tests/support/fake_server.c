@@ -81,8 +81,9 @@ static void end_client(struct fake_client *client, uint32_t error, const char *w
 
 static void on_hello(struct fake_server *server, struct fake_client *client)
 {
-    struct proto_welcome welcome = {
-        .major = PROTO_MAJOR, .minor = PROTO_MINOR, .devices = server->options.devices};
+    struct proto_welcome welcome = {.major = PROTO_MAJOR,
+                                    .minor = PROTO_MINOR - server->options.older,
+                                    .devices = server->options.devices};
     strcpy(welcome.version, "fake");
     reply(server, client, PROTO_WELCOME, &welcome, NULL, 0);
 }
@@ -113,6 +114,12 @@ static void on_device_query(struct fake_server *server, struct fake_client *clie
     memset(info.uuid, 0x10 + (int)query->device, sizeof info.uuid);
     snprintf(info.name, sizeof info.name, "fake device %u", query->device);
     reply(server, client, PROTO_DEVICE_INFO, &info, NULL, 0);
+}
+
+static void on_kernel_heap_query(struct fake_server *server, struct fake_client *client)
+{
+    struct proto_kernel_heap heap = {.bytes = UINT64_C(8) << 20};
+    reply(server, client, PROTO_KERNEL_HEAP, &heap, NULL, 0);
 }
 
 static void next_window(struct fake_server *server, uint64_t *device, uint64_t *host)
@@ -435,6 +442,9 @@ static void answer(struct fake_server *server, struct fake_client *client)
         break;
     case PROTO_DEVICE_QUERY:
         on_device_query(server, client);
+        break;
+    case PROTO_KERNEL_HEAP_QUERY:
+        on_kernel_heap_query(server, client);
         break;
     case PROTO_ATTACH:
         on_attach(server, client);

@@ -28,6 +28,7 @@ struct fake_options {
     unsigned windows_taken;
     uint32_t mode;      /* mode of the devices */
     bool no_partitions; /* the devices offer no partitions */
+    uint32_t older;     /* minor versions of the protocol that it is behind */
     bool manual;        /* the test consumes the rings, not the fake */
 };
 

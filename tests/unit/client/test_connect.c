@@ -618,6 +618,21 @@ static void visible_devices_choose_and_order(void **state)
     fake_stop(server);
 }
 
+/* A server of an earlier minor version does not know the question, and would end the connection. */
+static void an_older_server_is_not_asked_what_it_does_not_know(void **state)
+{
+    (void)state;
+    for (uint32_t older = 0; older < 2; older++) {
+        struct fake_server *server = fake_start(&(struct fake_options){.older = older});
+        setenv("GPUSHARE_SOCKET", fake_socket(server), 1);
+        fake_refuse(server, older ? PROTO_KERNEL_HEAP_QUERY : 0, PROTO_ERROR_UNKNOWN, "not known");
+        struct gpushare_device device = {.size = sizeof device};
+        assert_int_equal(gpushare_device_query(NULL, &device), GPUSHARE_SUCCESS);
+        assert_int_equal(device.kernel_heap, older ? 0 : 8 << 20);
+        fake_stop(server);
+    }
+}
+
 static void structs_of_other_sizes(void **state)
 {
     (void)state;
@@ -777,6 +792,7 @@ int main(void)
         TEST(a_connection_that_dies_at_hello_is_made_again),
         TEST(taken_windows_are_exchanged),
         TEST(visible_devices_choose_and_order),
+        TEST(an_older_server_is_not_asked_what_it_does_not_know),
         TEST(structs_of_other_sizes),
         TEST(second_connection_joins_the_group),
         TEST(forked_child_is_not_initialized),

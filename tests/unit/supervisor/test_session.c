@@ -64,7 +64,8 @@ static void every_message_too_early_ends_the_connection(void **state)
         if (!type || !(type->from & PROTO_PEER_CLIENT))
             continue;
         for (int greeted = 0; greeted < 2; greeted++) {
-            bool allowed = greeted ? opcode == PROTO_DEVICE_QUERY || opcode == PROTO_ATTACH
+            bool allowed = greeted ? opcode == PROTO_DEVICE_QUERY || opcode == PROTO_ATTACH ||
+                                         opcode == PROTO_KERNEL_HEAP_QUERY
                                    : opcode == PROTO_HELLO;
             if (allowed)
                 continue;
@@ -212,7 +213,10 @@ static void a_device_that_is_not_there_costs_nothing(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_greet(&fake);
     struct proto_device_query query = {.device = 1};
+    struct proto_kernel_heap_query heap_query = {.device = 1};
     struct proto_attach attach = {.device = UINT32_MAX, .allowance = PROTO_ALLOWANCE_UNSET};
+    fake_send(&fake, fd, PROTO_KERNEL_HEAP_QUERY, &heap_query);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_DEVICE, "device 1");
     fake_send(&fake, fd, PROTO_DEVICE_QUERY, &query);
     fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_DEVICE, "device 1");
     fake_send(&fake, fd, PROTO_ATTACH, &attach);
