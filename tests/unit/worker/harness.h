@@ -191,6 +191,7 @@ static inline int harness_start_with(void **state, const struct cuda_driver *dri
     assert_int_equal(error, 0);
     assert_int_equal(worker_start(&harness.worker, &gpu, pair[1], 0, &why), 0);
     assert_int_equal(pthread_create(&harness.thread, NULL, harness_main, NULL), 0);
+    assert_int_equal(harness_receive(), PROTO_KERNEL_HEAP);
     assert_int_equal(harness_receive(), PROTO_DEVICE_INFO);
     return 0;
 }

@@ -69,6 +69,7 @@ static void says_what_the_device_is_and_ends_with_its_supervisor(void **state)
     (void)state;
     int channel;
     pid_t pid = start(softgpu, "0", &channel);
+    assert_int_equal(receive(channel), PROTO_KERNEL_HEAP);
     assert_int_equal(receive(channel), PROTO_DEVICE_INFO);
     const struct proto_device_info *info = message.body;
     assert_int_equal(message.header.serial, 0);
@@ -121,6 +122,7 @@ static void a_bad_message_is_answered(void **state)
     (void)state;
     int channel;
     pid_t pid = start(softgpu, "0", &channel);
+    assert_int_equal(receive(channel), PROTO_KERNEL_HEAP);
     assert_int_equal(receive(channel), PROTO_DEVICE_INFO);
     assert_int_equal(channel_send(channel, &(struct channel_packet){.opcode = PROTO_WORKER_QUIESCE,
                                                                     .serial = 5,

@@ -175,6 +175,7 @@ static void sticky_error_of_a_launch_ends_the_worker(void **state)
     harness.worker.failed = 0;
     fake_release();
     assert_int_equal(pthread_create(&harness.thread, NULL, harness_main, NULL), 0);
+    assert_int_equal(harness_receive(), PROTO_KERNEL_HEAP);
     assert_int_equal(harness_receive(), PROTO_DEVICE_INFO);
     peer_free(peer);
     peer_free(other);
@@ -211,6 +212,7 @@ static void a_worker_ends_after_it_has_told_its_fault(void **state)
     submitter_stop(&harness.worker.submitter);
     harness.worker.failed = 0;
     assert_int_equal(pthread_create(&harness.thread, NULL, harness_main, NULL), 0);
+    assert_int_equal(harness_receive(), PROTO_KERNEL_HEAP);
     assert_int_equal(harness_receive(), PROTO_DEVICE_INFO);
     peer_free(peer);
 }
@@ -231,6 +233,7 @@ static void fault_is_found_while_work_is_in_flight(void **state)
     harness.worker.failed = 0;
     fake.query = CUDA_OK;
     assert_int_equal(pthread_create(&harness.thread, NULL, harness_main, NULL), 0);
+    assert_int_equal(harness_receive(), PROTO_KERNEL_HEAP);
     assert_int_equal(harness_receive(), PROTO_DEVICE_INFO);
     peer_free(peer);
 }
