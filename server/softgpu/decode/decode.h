@@ -9,9 +9,9 @@
  * operands into slots, and decode_reuse.c finds registers that may share a slot.
  *
  * The instructions are known to decode_control.c (branches, calls), decode_arith.c, decode_logic.c,
- * decode_convert.c, decode_memory.c (loads, stores, atomics) and decode_warp.c (operations of lanes
- * or warps together). The ops that are emitted after the first error are never used. One thread for
- * each decoder.
+ * decode_convert.c, decode_memory.c (loads, stores, atomics), decode_mbarrier.c (barriers in
+ * memory) and decode_warp.c (operations of lanes or warps together). The ops that are emitted after
+ * the first error are never used. One thread for each decoder.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DECODE_DECODE_H
 #define GPUSHARE_SERVER_SOFTGPU_DECODE_DECODE_H
@@ -153,6 +153,7 @@ bool decode_arith(struct decoder *d);
 bool decode_logic(struct decoder *d);
 bool decode_convert(struct decoder *d);
 bool decode_memory(struct decoder *d);
+bool decode_barriers(struct decoder *d);
 bool decode_warp(struct decoder *d);
 
 #endif

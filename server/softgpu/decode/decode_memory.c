@@ -288,7 +288,11 @@ static void decode_prefetch(struct decoder *d)
 
 static void decode_fence(struct decoder *d)
 {
-    decode_take(d, "gl");
+    static const char *const kinds[] = {"gl", "proxy", "async", "alias", "mbarrier_init"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        decode_take(d, kinds[i]);
+    take_space(d);
+    decode_take(d, "shared::cluster");
     take_order(d);
     decode_count(d, 0, 0);
     decode_action(d, exec_poll, 0, 0, 0, 0);

@@ -246,8 +246,24 @@ exec_action exec_exit, exec_ret, exec_call, exec_trap, exec_nop, exec_brx;
 exec_action exec_barrier, exec_barrier_arrive, exec_warp_sync, exec_sleep;
 exec_action exec_shuffle, exec_vote, exec_match, exec_redux, exec_elect, exec_poll;
 exec_action exec_load, exec_store, exec_atomic, exec_copy_async;
+exec_action exec_mbarrier, exec_mbarrier_test, exec_copy_bulk;
 exec_value exec_active_mask, exec_special32, exec_special64, exec_param;
 exec_value exec_local_address, exec_space_test, exec_insert32, exec_insert64;
+exec_value exec_mbarrier_pending;
+
+/* In op->aux of exec_mbarrier and exec_mbarrier_test, below the space. */
+enum mbarrier_act {
+    MBARRIER_INIT,
+    MBARRIER_INVAL,
+    MBARRIER_EXPECT,
+    MBARRIER_COMPLETE,
+    MBARRIER_ARRIVE,
+    MBARRIER_ARRIVE_DROP,
+    MBARRIER_ARRIVE_EXPECT,
+    MBARRIER_DROP_EXPECT,
+    MBARRIER_TEST_STATE,
+    MBARRIER_TEST_PARITY,
+};
 
 /* exec_system.c: the action that a call of this function is, which the system has and no module;
  * NULL: there is no such function. op->aux is the number of the call. */
