@@ -203,6 +203,69 @@ static bool is_contiguous(uint8_t *const *host, uint32_t bytes)
     return !bad;
 }
 
+/* ---- vectors ---- */
+
+/*
+ * A GPU moves a lane's vector of up to 16 bytes at once. Programs rely on it: the scans of CUB keep
+ * a state and a value in one pair, which another block reads while it changes. Two loads of half
+ * the pair each would give a state with another state's value.
+ */
+enum { WHOLE = 16 };
+
+/* Both kinds of processor move 16 aligned bytes in one piece, with AVX or LSE2. The compilers'
+ * own atomics of 16 bytes write even to load, which memory that is read-only does not allow. */
+typedef uint64_t whole_vector __attribute__((vector_size(WHOLE), may_alias));
+
+/* ThreadSanitizer would call a race of the kernel's a race of ours. */
+__attribute__((no_sanitize("thread"))) static void move_sixteen(void *to, const void *from)
+{
+    *(volatile whole_vector *)to = *(const volatile whole_vector *)from;
+}
+
+#define MOVE(T) shared_word_write((T *)(to + at), shared_word_hint((const T *)(from + at)))
+
+/* Either side may be the memory that other threads use. A kernel's parameters need not be aligned
+ * here, and nobody writes them. */
+static void move_whole(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    const uint32_t part = min(bytes, (uint32_t)WHOLE);
+
+    if (((uintptr_t)to | (uintptr_t)from) & (part - 1)) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    for (uint32_t at = 0; at < bytes; at += part) {
+        if (part == WHOLE)
+            move_sixteen(to + at, from + at);
+        else if (part == 8)
+            MOVE(uint64_t);
+        else if (part == 4)
+            MOVE(uint32_t);
+        else
+            MOVE(uint16_t);
+    }
+}
+
+/* A block's own memory is used by one thread at a time. */
+static bool is_shared_with_others(const struct access_request *q)
+{
+    return q->space != PTX_SPACE_SHARED && q->space != PTX_SPACE_LOCAL;
+}
+
+/* A vector has at most four elements of 8 bytes. */
+struct vectors {
+    _Alignas(WHOLE) uint8_t of[LANES][32];
+};
+
+/* Reads each lane's vector, and lets `host` point to what was read. */
+static void fetch_vectors(struct vectors *v, uint8_t **host, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < LANES; i++) {
+        move_whole(v->of[i], host[i], bytes);
+        host[i] = v->of[i];
+    }
+}
+
 /* ---- loads ---- */
 
 /* Relaxed atomics are plain moves for the machine, and keep values whole where a kernel's
@@ -288,6 +351,9 @@ enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
         memcpy(slot_at(w, op->dst), host[0], (size_t)bytes * LANES);
         return EXEC_NEXT;
     }
+    struct vectors vectors;
+    if (count > 1 && is_shared_with_others(&q))
+        fetch_vectors(&vectors, host, q.bytes);
     for (uint32_t k = 0; k < count; k++)
         gather_lanes(host, k * bytes, bytes, extend, values[k]);
     /* Written after all lanes were read, because the result may be in the row of the addresses. */
@@ -335,8 +401,15 @@ enum exec_result exec_store(struct warp *w, const struct op *op, uint32_t mask)
         memcpy(host[0], slot_at(w, op->b), (size_t)bytes * LANES);
         return EXEC_NEXT;
     }
+    struct vectors vectors;
+    uint8_t *made[LANES];
+    const bool whole = count > 1 && is_shared_with_others(&q);
+    for (uint32_t i = 0; whole && i < LANES; i++)
+        made[i] = vectors.of[i];
     for (uint32_t k = 0; k < count; k++)
-        scatter_lanes(host, k * bytes, bytes, slot_at(w, slots[k]), mask);
+        scatter_lanes(whole ? made : host, k * bytes, bytes, slot_at(w, slots[k]), mask);
+    for (uint32_t m = whole ? mask : 0; m; m &= m - 1)
+        move_whole(host[__builtin_ctz(m)], made[__builtin_ctz(m)], q.bytes);
     return EXEC_NEXT;
 }
 
