@@ -95,7 +95,7 @@ static uint32_t same_members(const uint32_t *members, uint32_t mask)
 }
 
 /* Lets lanes wait at this instruction. They execute it again when their members have arrived. */
-static void wait_for_members(struct warp *w, const uint32_t *members, uint32_t mask)
+static void wait_for_members(struct warp *w, const uint32_t *members, uint32_t mask, uint64_t ran)
 {
     while (mask) {
         uint32_t group = same_members(members, mask);
@@ -104,7 +104,7 @@ static void wait_for_members(struct warp *w, const uint32_t *members, uint32_t m
                                                      .frame = w->frame,
                                                      .state = SPLIT_AT_SYNC,
                                                      .wait = members[__builtin_ctz(group)],
-                                                     .ran = w->splits[w->current].ran};
+                                                     .ran = ran};
         mask &= ~group;
     }
 }
@@ -127,12 +127,14 @@ static uint32_t gather_members(struct warp *w, const struct op *op, uint32_t mas
     if (!waiting)
         return mask;
     *next = EXEC_MOVED;
-    wait_for_members(w, members, waiting);
     struct split *s = &w->splits[w->current];
+    const uint64_t ran = s->ran;
     s->mask = w->mask & ~waiting;
     s->pc = w->pc + 1;
+    /* First, because each lane may be a split of its own, and there is no room for one more. */
     if (!s->mask)
-        *s = w->splits[--w->split_count];
+        warp_remove_split(w, w->current);
+    wait_for_members(w, members, waiting, ran);
     return mask & ~waiting;
 }
 

@@ -306,6 +306,37 @@ static void values_that_a_guard_skips_keep_their_register(void **state)
     }
 }
 
+/* Each lane is at an instruction of its own when the first one waits for the others. Behind
+ * the lanes' places lies the list of the memory that the warp may use. */
+static void lanes_wait_for_each_other_from_as_many_places(void **state)
+{
+    (void)state;
+    static uint32_t forbidden = 7;
+    struct params p = {out, &forbidden, 0};
+    struct kernel_launch l = {.name = "k", .grid = 1, .threads = 32, .params = &p};
+    struct fault fault = {0};
+    char text[4096], targets[256] = "T0", places[1024] = "";
+    for (int i = 1; i < 32; i++) {
+        snprintf(targets + strlen(targets), sizeof targets - strlen(targets), ", T%d", i);
+        snprintf(places + strlen(places), sizeof places - strlen(places), "T%d:\nbra T0;\n", i);
+    }
+    snprintf(text, sizeof text,
+             PTX_HEAD ".entry k%s%sst.global.u32 [%%rd4], %%r2;\nTS: .branchtargets %s;\n"
+                      "brx.idx %%r2, TS;\nT0:\nbar.warp.sync 0xffffffff;\nactivemask.b32 %%r5;\n"
+                      "st.global.u32 [%%rd4], %%r5;\nld.global.u32 %%r6, [%%rd2];\nret;\n%s}\n",
+             PARAMS, REGS, targets, places);
+    kernel_forget();
+    kernel_allow(out, sizeof out, MEMORY_READ | MEMORY_WRITE);
+    struct module *m = kernel_module(text);
+    assert_int_equal(kernel_run(m, &l, &fault), BLOCK_FAULTED);
+    assert_int_equal(fault.kind, FAULT_ILLEGAL_ADDRESS);
+    assert_int_equal(fault.address, (uint64_t)(uintptr_t)&forbidden);
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(out[i], 0xffffffffu);
+    module_destroy(m);
+    kernel_free();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +355,7 @@ int main(void)
         cmocka_unit_test(sleep_moves_the_modelled_clock_alone),
         cmocka_unit_test(recursion_works_by_lane),
         cmocka_unit_test(values_that_a_guard_skips_keep_their_register),
+        cmocka_unit_test(lanes_wait_for_each_other_from_as_many_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
