@@ -25,19 +25,19 @@ static const struct shape shapes[] = {
  * whose elements differ. */
 static const char text_of_kernels[] = PTX_HEAD
     ".entry put(.param .u64 at, .param .u64 torn)\n{\n.reg .pred %%p<3>;\n.reg .b32 %%r<4>;\n"
-    ".reg .b64 %%rd<4>;\n.reg .%1$s %%a<5>;\nld.param.u64 %%rd1, [at];\nmov.u32 %%r1, %%tid.x;\n"
+    ".reg .b64 %%rd<4>;\n.reg .%s %%a<5>;\nld.param.u64 %%rd1, [at];\nmov.u32 %%r1, %%tid.x;\n"
     "mad.wide.u32 %%rd1, %%r1, 16, %%rd1;\nmov.u32 %%r2, 0;\n"
-    "L:\nadd.u32 %%r2, %%r2, 1;\ncvt.%1$s.u32 %%a0, %%r2;\n"
-    "st.relaxed.gpu.global.%2$s [%%rd1], %3$s;\n"
-    "setp.lt.u32 %%p1, %%r2, %6$d;\n@%%p1 bra L;\nret;\n}\n"
+    "L:\nadd.u32 %%r2, %%r2, 1;\ncvt.%s.u32 %%a0, %%r2;\n"
+    "st.relaxed.gpu.global.%s [%%rd1], %s;\n"
+    "setp.lt.u32 %%p1, %%r2, %d;\n@%%p1 bra L;\nret;\n}\n"
     ".entry get(.param .u64 at, .param .u64 torn)\n{\n.reg .pred %%p<3>;\n.reg .b32 %%r<4>;\n"
-    ".reg .b64 %%rd<4>;\n.reg .%1$s %%a<5>;\nld.param.u64 %%rd1, [at];\n"
+    ".reg .b64 %%rd<4>;\n.reg .%s %%a<5>;\nld.param.u64 %%rd1, [at];\n"
     "ld.param.u64 %%rd2, [torn];\nmov.u32 %%r1, %%tid.x;\n"
     "mad.wide.u32 %%rd3, %%r1, 4, %%rd2;\nmad.wide.u32 %%rd1, %%r1, 16, %%rd1;\n"
     "mov.u32 %%r2, 0;\nmov.u32 %%r3, 0;\n"
-    "L:\nadd.u32 %%r2, %%r2, 1;\nld.relaxed.gpu.global.%2$s %4$s, [%%rd1];\n%5$s"
+    "L:\nadd.u32 %%r2, %%r2, 1;\nld.relaxed.gpu.global.%s %s, [%%rd1];\n%s"
     "@%%p2 add.u32 %%r3, %%r3, 1;\n"
-    "setp.lt.u32 %%p1, %%r2, %6$d;\n@%%p1 bra L;\nst.global.u32 [%%rd3], %%r3;\nret;\n}\n";
+    "setp.lt.u32 %%p1, %%r2, %d;\n@%%p1 bra L;\nst.global.u32 [%%rd3], %%r3;\nret;\n}\n";
 
 struct params {
     void *at, *torn;
@@ -74,8 +74,9 @@ static void exchange(const struct shape *shape)
     void *fault;
     char text[4096];
 
-    assert_in_range(snprintf(text, sizeof text, text_of_kernels, shape->type, shape->name,
-                             shape->store, shape->load, shape->differ, ROUNDS),
+    assert_in_range(snprintf(text, sizeof text, text_of_kernels, shape->type, shape->type,
+                             shape->name, shape->store, ROUNDS, shape->type, shape->name,
+                             shape->load, shape->differ, ROUNDS),
                     1, sizeof text - 1);
     kernel_forget();
     kernel_allow(memory, sizeof memory, MEMORY_READ | MEMORY_WRITE);
