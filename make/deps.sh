@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 #
-# usage: make/deps.sh --install|--announce SET...     (SET: programs, build, lint, clang, packages, deb, site)
+# usage: make/deps.sh --install|--announce SET...     (SET: programs, build, lint, clang, packages, deb, guest, site)
 #
 # Looks up which packages of the named sets are missing on this Debian system.
 # None missing: prints nothing, exits 0. --install as root installs them; in any
@@ -14,7 +14,7 @@
 set -eu
 
 usage() {
-    echo "usage: make/deps.sh --install|--announce programs|build|lint|clang|packages|deb|site..." >&2
+    echo "usage: make/deps.sh --install|--announce programs|build|lint|clang|packages|deb|guest|site..." >&2
     exit 2
 }
 
@@ -40,6 +40,8 @@ for set_name in "$@"; do
     packages) wanted="$wanted cmake debhelper dpkg-dev" ;;
     # Packages of a release are looked at by lintian, and tried in a system that debootstrap makes.
     deb) wanted="$wanted build-essential debhelper debootstrap dpkg-dev lintian" ;;
+    # The packages under a real systemd: qemu boots a machine from a disk that mke2fs makes.
+    guest) wanted="$wanted e2fsprogs qemu-system-x86" ;;
     # libclang-rt carries clang's sanitizer runtimes, which clang only recommends.
     clang) wanted="$wanted clang libclang-rt-dev" ;;
     # The documentation as a site. The theme brings the search, and fetches nothing from elsewhere.

@@ -10,7 +10,7 @@ DEB := $(BUILD)/deb
 DIST_TIME = $(shell sed -n 's/^ -- .*>  //p;T;q' debian/changelog)
 DIST_FILES = if [ -e .git ]; then git ls-files -z; else find . -type f -not -path './$(BUILD)/*' -not -path './build*' -printf '%P\0'; fi
 
-.PHONY: dist deb deb-test deps-packages deps-deb packages-as-root
+.PHONY: dist deb deb-test guest-test deps-packages deps-deb deps-guest packages-as-root
 dist: ## write the tarball of a release, the same to the byte for the same tree
 	@mkdir -p $(BUILD)
 	$(DIST_FILES) >$(DIST).unsorted
@@ -27,6 +27,11 @@ deb: deps-deb dist ## build Debian's packages into build/deb, and have lintian l
 deb-test: deb ## install, use, upgrade and purge these packages in a Debian system of their own (root)
 	$(PYTHON) tests/programs/packages/try.py $(DEB) $(BUILD)/deb-test
 
+guest-test: deps-guest deb ## the same under a real systemd, on a machine that qemu boots (root)
+	$(PYTHON) tests/programs/packages/boot.py $(DEB) $(BUILD)/deb-test
+
+deps-guest: ## install what guest-test needs
+	@make/deps.sh --install programs deb guest
 deps-deb: ## install what deb and deb-test need
 	@make/deps.sh --install programs deb
 deps-packages: ## the same for the tests of packages and of CMake's files, which are skipped without

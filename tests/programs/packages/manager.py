@@ -51,6 +51,15 @@ class Manager(FdStore):
         if not self.heard_state("READY=1", SECONDS):
             raise Failure(f"the server does not get ready: {self.text()}")
 
+    def pid(self):
+        return self.process.pid
+
+    def upgraded(self):
+        """What the packages' scripts have systemd do, which is not there."""
+        if self.process.poll() is not None:
+            raise Failure(f"the upgrade has ended the server: {self.text()}")
+        self.replace()
+
     def replace(self):
         """systemctl restart."""
         self.process.send_signal(getattr(signal, self.value("RestartKillSignal")))

@@ -78,13 +78,20 @@ class System:
         with open(self.path(path), "w", encoding="utf-8") as file:
             file.write(text)
 
+    def has(self, path):
+        """Also of a symbolic link that leads nowhere here."""
+        return os.path.lexists(self.path(path))
+
+    def become(self, user):
+        """The words that have a command executed by the user."""
+        if not user:
+            return []
+        group = re.search(rf"^{user}:[^:]*:\d+:(\d+):", self.read("/etc/passwd"), re.M)[1]
+        return ["setpriv", f"--reuid={user}", f"--regid={group}", "--init-groups", "--no-new-privs", "--bounding-set=-all"]
+
     def words(self, command, user=None):
         """The command as one of this machine."""
-        become = []
-        if user:
-            group = re.search(rf"^{user}:[^:]*:\d+:(\d+):", self.read("/etc/passwd"), re.M)[1]
-            become = ["setpriv", f"--reuid={user}", f"--regid={group}", "--init-groups", "--no-new-privs", "--bounding-set=-all"]
-        return ["/usr/sbin/chroot", self.root, *become, *command]
+        return ["/usr/sbin/chroot", self.root, *self.become(user), *command]
 
     def start(self, *command, user=None, **env):
         return subprocess.Popen(self.words(command, user), env={**ENVIRONMENT, **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
