@@ -54,8 +54,7 @@
  *   The end      when the server ends a connection (it stops, the device is lost with work
  *                of the client in flight, an administrator kills the client), every later
  *                call on it, and every call that waits at the time, returns the error that
- *                ended it. There is never a signal, and never a hang. Only gpushare_close()
- *                still does something.
+ *                ended it, never with a signal or a hang. Only gpushare_close() still acts.
  *   fork         the child has no connection: calls on its parent's return
  *                NOT_INITIALIZED, shared host buffers are not mapped in it, and
  *                gpushare_close() only frees memory. It may connect for itself.

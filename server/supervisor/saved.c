@@ -13,6 +13,7 @@
 #include "common/limits/allowance.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/regular_file.h"
 #include "server/supervisor/config/schedule.h"
 
 #define FILE_NAME "saved.json"
@@ -226,20 +227,6 @@ bool saved_clear(struct saved *saved)
 
 /* ---- writing ---- */
 
-static int write_text(int fd, const char *text)
-{
-    for (size_t left = strlen(text); left;) {
-        ssize_t written = write(fd, text, left);
-        if (written < 0 && errno != EINTR)
-            return -errno;
-        if (written > 0) {
-            text += written;
-            left -= (size_t)written;
-        }
-    }
-    return fsync(fd) < 0 ? -errno : 0;
-}
-
 /* Takes away what is there, which may be a fifo or belong to others, and never opens it. */
 static int write_new(int folder, const char *text)
 {
@@ -249,7 +236,9 @@ static int write_new(int folder, const char *text)
                     S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
     if (fd < 0)
         return -errno;
-    int result = write_text(fd, text);
+    int result = regular_file_write(fd, text, strlen(text));
+    if (result == 0 && fsync(fd) < 0)
+        result = -errno;
     close(fd);
     return result;
 }

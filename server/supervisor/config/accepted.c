@@ -3,7 +3,6 @@
 #include "server/supervisor/config/accepted.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,43 +11,10 @@
 
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/regular_file.h"
 #include "server/supervisor/config/config.h"
 
 #define FILE_NAME "accepted.yaml"
-
-static int write_all(int fd, const char *text, size_t bytes)
-{
-    while (bytes) {
-        ssize_t wrote = write(fd, text, bytes);
-        if (wrote < 0 && errno != EINTR)
-            return -errno;
-        if (wrote > 0) {
-            text += wrote;
-            bytes -= (size_t)wrote;
-        }
-    }
-    return 0;
-}
-
-/* Whole or not at all: the server may be killed meanwhile. */
-static int replace(const char *path, const struct config *config)
-{
-    char fresh[PATH_MAX + 4];
-    snprintf(fresh, sizeof fresh, "%s.new", path);
-    if (unlink(fresh) < 0 && errno != ENOENT)
-        return -errno;
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    int result = write_all(fd, config->text, config->text_bytes);
-    if (close(fd) < 0 && result == 0)
-        result = -errno;
-    if (result == 0 && rename(fresh, path) < 0)
-        result = -errno;
-    if (result < 0)
-        unlink(fresh);
-    return result;
-}
 
 void accepted_keep(const char *folder, const struct config *config)
 {
@@ -59,7 +25,9 @@ void accepted_keep(const char *folder, const struct config *config)
     if (snprintf(path, sizeof path, "%s/" FILE_NAME, folder) >= (int)sizeof path)
         result = -ENAMETOOLONG;
     else if (config)
-        result = mkdir(folder, 0755) < 0 && errno != EEXIST ? -errno : replace(path, config);
+        result = mkdir(folder, 0755) < 0 && errno != EEXIST
+                     ? -errno
+                     : regular_file_replace(path, 0600, config->text, config->text_bytes);
     else if (unlink(path) < 0 && errno != ENOENT)
         result = -errno;
     if (result < 0)

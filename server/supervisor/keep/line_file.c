@@ -54,20 +54,6 @@ static int open_to_append(const char *path)
     return fd == -EEXIST ? regular_file_open(path, flags) : fd;
 }
 
-static int write_all(int fd, const char *text, size_t bytes)
-{
-    while (bytes) {
-        ssize_t written = write(fd, text, bytes);
-        if (written < 0 && errno != EINTR)
-            return -errno;
-        if (written > 0) {
-            text += written;
-            bytes -= (size_t)written;
-        }
-    }
-    return 0;
-}
-
 /* Reads the last line, if it has no end and fits. Returns its bytes; 0: there is no such line. */
 static size_t torn_read(int fd, off_t bytes, char *torn, size_t room)
 {
@@ -105,7 +91,7 @@ static int torn_mend(int fd, off_t *end, const char *text, size_t bytes)
         *end -= (off_t)length;
         return 0;
     }
-    return write_all(fd, "\n", 1);
+    return regular_file_write(fd, "\n", 1);
 }
 
 int line_file_append(const char *path, const char *text, size_t bytes)
@@ -116,7 +102,7 @@ int line_file_append(const char *path, const char *text, size_t bytes)
     off_t before = lseek(fd, 0, SEEK_END);
     int result = before < 0 ? -errno : torn_mend(fd, &before, text, bytes);
     if (result == 0)
-        result = write_all(fd, text, bytes);
+        result = regular_file_write(fd, text, bytes);
     if (result == 0 && fdatasync(fd) < 0)
         result = -errno;
     /* A part of a line would be taken for damage, and whole lines are written again. */

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,6 +69,58 @@ static void a_link_is_followed_unless_the_caller_says_otherwise(void **state)
     assert_int_equal(regular_file_open(path, O_RDONLY | O_NOFOLLOW), -ELOOP);
 }
 
+static void a_text_is_written_whole_or_the_reason_is_told(void **state)
+{
+    (void)state;
+    char found[8] = "";
+    int fd = regular_file_open(path, O_RDWR | O_CREAT | O_TRUNC);
+    assert_true(fd >= 0);
+    assert_int_equal(regular_file_write(fd, "abc", 3), 0);
+    assert_int_equal(regular_file_write(fd, "", 0), 0);
+    assert_int_equal(regular_file_write(fd, "def", 2), 0);
+    assert_int_equal(pread(fd, found, sizeof found, 0), 5);
+    assert_string_equal(found, "abcde");
+    close(fd);
+    fd = regular_file_open(path, O_RDONLY);
+    assert_int_equal(regular_file_write(fd, "x", 1), -EBADF);
+    close(fd);
+}
+
+static void a_file_is_replaced_whole_and_nothing_of_others_is_opened(void **state)
+{
+    (void)state;
+    char fresh[128], other[128], found[8] = "";
+    struct stat file;
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    snprintf(other, sizeof other, "%s.other", path);
+    const mode_t before = umask(077);
+    assert_int_equal(regular_file_replace(other, 0644, "others", 6), 0);
+    assert_int_equal(regular_file_replace(path, 0644, "a", 1), 0);
+    for (int kind = 0; kind < 3; kind++) {
+        assert_int_equal(kind == 0   ? mkfifo(fresh, 0666)
+                         : kind == 1 ? symlink(other, fresh)
+                                     : link(other, fresh),
+                         0);
+        assert_int_equal(regular_file_replace(path, 0640, "abc", 3), 0);
+        assert_int_equal(stat(path, &file), 0);
+        assert_int_equal(file.st_mode, S_IFREG | 0640);
+        assert_int_equal(file.st_size, 3);
+        assert_int_equal(lstat(fresh, &file), -1);
+        assert_int_equal(stat(other, &file), 0);
+        assert_int_equal(file.st_size, 6);
+    }
+    umask(before);
+    /* A text that can't be written leaves the old one. */
+    assert_int_equal(mkdir(fresh, 0700), 0);
+    assert_true(regular_file_replace(path, 0640, "defg", 4) < 0);
+    int fd = regular_file_open(path, O_RDONLY);
+    assert_int_equal(read(fd, found, sizeof found), 3);
+    assert_string_equal(found, "abc");
+    close(fd);
+    assert_int_equal(rmdir(fresh), 0);
+    unlink(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -76,6 +129,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_no_file_is_refused_at_once, open_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_link_is_followed_unless_the_caller_says_otherwise,
+                                        open_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_text_is_written_whole_or_the_reason_is_told, open_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(a_file_is_replaced_whole_and_nothing_of_others_is_opened,
                                         open_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
