@@ -600,6 +600,15 @@ static uint64_t completed(const struct raw *raw, uint32_t stream)
                            __ATOMIC_SEQ_CST);
 }
 
+/* The visit that served what was pushed before is over: the server has looked at those tails for the
+ * last time. Stream 0 has nothing in flight. */
+static void end_visit(struct raw *raw)
+{
+    uint64_t value = completed(raw, 0) + 1;
+    raw_push(raw, 0, &nop);
+    assert_true(raw_wait_value(raw, 0, value));
+}
+
 /* Destroys a stream whose ring waits for the first command of `source`, with a tail that says that
  * the ring is empty, and puts the tail forth again. */
 static uint32_t destroy_waiting(struct raw *raw, uint32_t source)
@@ -612,6 +621,8 @@ static uint32_t destroy_waiting(struct raw *raw, uint32_t source)
     set_tail(raw, stream, 2);
     doorbell_ring(ring_client_header(raw->rings), stream, raw->eventfd);
     assert_true(raw_wait_value(raw, stream, 1));
+    /* The device may be done before the visit is, and its last look would end this client. */
+    end_visit(raw);
     set_tail(raw, stream, 1);
     assert_int_equal(close_stream(raw, stream), 0);
     set_tail(raw, stream, 3);
@@ -629,10 +640,8 @@ static void a_stream_destroyed_while_it_waits_runs_nothing_more(void **state)
     raw_push(&raw, source, &nop);
     assert_true(raw_wait_value(&raw, source, 1));
     /* Rings that are ready are served in turn. */
-    for (uint64_t value = 1; value <= 20; value++) {
-        raw_push(&raw, 0, &nop);
-        assert_true(raw_wait_value(&raw, 0, value));
-    }
+    for (int i = 0; i < 20; i++)
+        end_visit(&raw);
     assert_int_equal(completed(&raw, destroyed), 1);
     raw_close(&raw);
     end_alone(own, worker);
