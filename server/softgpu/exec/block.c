@@ -236,9 +236,10 @@ static enum block_state run_warps(struct block *b, uint64_t budget, uint64_t *wa
         if (r == EXEC_FAULT)
             return BLOCK_FAULTED;
         idle = left != turn ? 0 : idle + 1;
+        /* Before the budget is looked at: a warp that waits for another one takes all of it. */
+        b->next_warp = b->next_warp + 1 < b->warp_count ? b->next_warp + 1 : 0;
         if (budget == 0)
             return b->live_threads ? BLOCK_READY : BLOCK_DONE;
-        b->next_warp = b->next_warp + 1 < b->warp_count ? b->next_warp + 1 : 0;
         if (idle <= b->warp_count)
             continue;
         bool runnable = false;

@@ -337,11 +337,27 @@ static void lanes_wait_for_each_other_from_as_many_places(void **state)
     kernel_free();
 }
 
+static void a_warp_that_waits_for_another_leaves_it_its_turn(void **state)
+{
+    (void)state;
+    static const char text[] =
+        PTX_HEAD ".entry k" PARAMS REGS "setp.lt.u32 %p1, %r2, 32;\n@%p1 bra W;\n"
+                 "mov.u32 %r3, 1;\nst.volatile.global.u32 [%rd2], %r3;\nret;\n"
+                 "W:\nld.volatile.global.u32 %r3, [%rd2];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra W;\n"
+                 "st.global.u32 [%rd4], %r3;\nret;\n}\n";
+    for (uint64_t budget = 1; budget < 100; budget += 7) {
+        struct kernel_launch l = {.grid = 1, .threads = 64, .budget = budget};
+        assert_int_equal(run(text, &l, 0, NULL), BLOCK_DONE);
+        assert_int_equal(out[31], 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_leave_a_loop_one_by_one_and_meet_behind_it),
         cmocka_unit_test(a_block_stops_at_its_budget_and_goes_on),
+        cmocka_unit_test(a_warp_that_waits_for_another_leaves_it_its_turn),
         cmocka_unit_test(threads_are_numbered_row_by_row),
         cmocka_unit_test(registers_begin_as_zeros),
         cmocka_unit_test(a_lane_that_takes_no_part_gives_zero),
