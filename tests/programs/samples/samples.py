@@ -3,16 +3,17 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """NVIDIA's public cuda-samples as unmodified programs: built by nvcc, executed on the software GPU and as clients of a server.
 
-  samples.py build FOLDER                   FOLDER: the repository's. Builds what samples.txt names into $BUILD/samples
+  samples.py build FOLDER                   FOLDER: the repository's. Builds what samples.txt names into $BUILD/samples/ARCH
   samples.py run [NAME...]                  each one straight on the software GPU
   samples.py run --server [NAME...]         each one as a client of a server of its own
   samples.py run --server --four [NAME...]  four at a time, each with other limits
   samples.py wall [NAME...]                 the wall time as a client against straight, three runs each
   samples.py table RESULTS.json...          the tables of docs/compatibility.md, of what run --json wrote in each way
 
-Nothing of the repository is kept in the tree. --limit S is the time that one may take (600 s). A program is right if it
-prints the verdict that samples.txt names and no word of a failure; its exit status alone says too little. The exit
-status is 0 if all that ran were right or waived; of table, if each has the same outcome in each way.
+--arch ARCH is the compute capability of the PTX that is built or run (75). Nothing of the repository is kept in the
+tree. --limit S is the time that one may take (600 s). A program is right if it prints the verdict that samples.txt
+names and no word of a failure; its exit status alone says too little. The exit status is 0 if all that ran were right or
+waived; of table, if each has the same outcome in each way.
 """
 import argparse
 import collections
@@ -42,29 +43,29 @@ LIMITS = (("--threads", "25%", "--memory", "1G"), ("--threads", "50%", "--memory
 # These load a kernel from a file beside them.
 LOADED = {"vectorAddDrv", "vectorAddMMAP", "threadMigration", "ptxjit", "simpleDrvRuntime", "matrixMulDrv"}
 
-Sample = collections.namedtuple("Sample", "name verdict")
+Sample = collections.namedtuple("Sample", "name verdict arch")
 Result = collections.namedtuple("Result", "name outcome seconds last")
 
 
-def listed(names):
+def listed(names, arch):
     """The samples that are to be run, of these names or all."""
     samples = []
     with open(os.path.join(HERE, "samples.txt"), encoding="utf-8") as file:
         for line in file:
             words = line.split(None, 2)
             if words and words[0] != "#" and words[1] == "run":
-                samples.append(Sample(words[0], words[2].strip()))
+                samples.append(Sample(words[0], words[2].strip(), arch))
     return [sample for sample in samples if not names or any(name in sample.name for name in names)]
 
 
 def program_of(sample):
-    return os.path.join(OUT, sample.name.replace("/", "_"), "program")
+    return os.path.join(OUT, sample.arch, sample.name.replace("/", "_"), "program")
 
 
 def build(folder, sample):
     """Builds one; returns what nvcc said if it could not."""
     source, out = os.path.join(folder, "Samples", sample.name), os.path.dirname(program_of(sample))
-    common = os.path.join(folder, "Common")
+    common, arch = os.path.join(folder, "Common"), "compute_" + sample.arch
     if os.path.exists(program_of(sample)):
         return ""
     os.makedirs(out, exist_ok=True)
@@ -75,9 +76,9 @@ def build(folder, sample):
             sources.remove(kernel)
             stem = os.path.join(out, os.path.basename(kernel)[:-3])
             for end, kind in ((".fatbin", "-fatbin"), ("64.fatbin", "-fatbin"), (".ptx", "-ptx"), ("64.ptx", "-ptx")):
-                subprocess.run(["nvcc", kind, "-arch=compute_75", *include, "-o", stem + end, kernel], check=True, capture_output=True)
+                subprocess.run(["nvcc", kind, f"-arch={arch}", *include, "-o", stem + end, kernel], check=True, capture_output=True)
     for separate in ("false", "true"):
-        made = subprocess.run(["nvcc", "-std=c++17", "-O2", "-w", "-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75", "--extended-lambda",
+        made = subprocess.run(["nvcc", "-std=c++17", "-O2", "-w", "-cudart", "shared", "-gencode", f"arch={arch},code={arch}", "--extended-lambda",
                                f"-rdc={separate}", *include, "-o", program_of(sample), *sources, "-lcuda"], cwd=source, capture_output=True, text=True,
                               check=False)
         if made.returncode == 0:
@@ -187,20 +188,21 @@ def main():
     parser.add_argument("--server", action="store_true")
     parser.add_argument("--four", action="store_true")
     parser.add_argument("--limit", type=float, default=600)
+    parser.add_argument("--arch", default="75")
     parser.add_argument("--json", help="a file for the results")
     options = parser.parse_intermixed_args()
     if options.what == "build":
         if len(options.names) != 1:
             parser.error("build takes the folder of the samples' repository")
         failed = False
-        for sample in listed([]):
+        for sample in listed([], options.arch):
             said = build(options.names[0], sample)
             failed = failed or bool(said)
             print(f"{sample.name:55} {'NOT BUILT: ' + said if said else 'built'}", flush=True)
         return failed
     if options.what == "table":
         return table(options.names)
-    samples = [sample for sample in listed(options.names) if os.path.exists(program_of(sample))]
+    samples = [sample for sample in listed(options.names, options.arch) if os.path.exists(program_of(sample))]
     if not samples:
         parser.error("none of them is built: samples.py build FOLDER")
     if options.what == "wall":
