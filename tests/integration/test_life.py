@@ -49,6 +49,9 @@ class Life(unittest.TestCase):
     def test_a_library_takes_its_runtime_away(self):
         self.run_everywhere("unload-all")
 
+    def test_the_driver_is_closed_with_work_in_flight(self):
+        self.run_everywhere("unload-driver")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -5,7 +5,7 @@
  * that exit, libraries that come and go, the end of the process. It exits with 0 if all went as
  * with CUDA's libraries; otherwise it names the first call that did not.
  *
- *   life both|context|fork|threads|exit|endless|unload|unload-all FOLDER
+ *   life both|context|fork|threads|exit|endless|unload|unload-all|unload-driver FOLDER
  *
  * FOLDER has libplugin_12.so and libplugin_13.so.
  */
@@ -48,7 +48,7 @@ void life_runtime_open(struct runtime *runtime, int release)
                                     NULL, NULL, NULL, NULL, NULL);
 }
 
-void life_driver_open(struct driver *driver)
+void *life_driver_open(struct driver *driver)
 {
     void *library = open_library("libcuda.so.1");
 #define X(name)                                                                                    \
@@ -56,6 +56,7 @@ void life_driver_open(struct driver *driver)
     CHECK(driver->name);
     DRIVER_CALLS(X)
 #undef X
+    return library;
 }
 
 void life_sum_make(const struct runtime *runtime, struct sum *sum)
@@ -98,10 +99,15 @@ int main(int count, char **words)
         const char *name;
         void (*run)(const char *folder);
     } modes[] = {
-        {"both", life_both},     {"context", life_context},
-        {"fork", life_fork},     {"threads", life_threads},
-        {"exit", life_exit},     {"endless", life_endless},
-        {"unload", life_unload}, {"unload-all", life_unload_all},
+        {"both", life_both},
+        {"context", life_context},
+        {"fork", life_fork},
+        {"threads", life_threads},
+        {"exit", life_exit},
+        {"endless", life_endless},
+        {"unload", life_unload},
+        {"unload-all", life_unload_all},
+        {"unload-driver", life_unload_driver},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count == 3 && !strcmp(words[1], modes[i].name)) {

@@ -56,7 +56,9 @@
     X(cuCtxGetCurrent)                                                                             \
     X(cuCtxPopCurrent_v2)                                                                          \
     X(cuDevicePrimaryCtxGetState)                                                                  \
-    X(cuMemAlloc_v2)
+    X(cuMemAlloc_v2)                                                                               \
+    X(cuMemsetD8Async)                                                                             \
+    X(cuMemcpyDtoH_v2)
 
 #define X(name) __typeof__(name) *name;
 struct runtime {
@@ -71,7 +73,8 @@ struct driver {
 /* release: 12 or 13. Opening a library calls nothing of it; the image is registered with it, under
  * an address that is the runtime's alone. */
 void life_runtime_open(struct runtime *runtime, int release);
-void life_driver_open(struct driver *driver);
+/* Returns the library, for dlclose(). */
+void *life_driver_open(struct driver *driver);
 
 /* A device array and another one of ones: an addition adds 1 to each element. */
 enum { LIFE_COUNT = 512 };
@@ -95,5 +98,6 @@ void life_exit(const char *folder);
 void life_endless(const char *folder);
 void life_unload(const char *folder);
 void life_unload_all(const char *folder);
+void life_unload_driver(const char *folder);
 
 #endif

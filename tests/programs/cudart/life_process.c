@@ -222,3 +222,30 @@ void life_unload_all(const char *folder)
     life_sum_demand(&runtime, &sum, 10);
     life_sum_free(&runtime, &sum);
 }
+
+/* As NVIDIA's static runtime does at the end of a program. The driver's threads are in their code
+ * then, and go on with the work. */
+void life_unload_driver(const char *folder)
+{
+    enum { TIMES = 10, BYTES = 16 << 20 };
+    (void)folder;
+    uint64_t memory = 0;
+    for (int i = 1; i <= TIMES; i++) {
+        struct driver driver;
+        cuda_context context;
+        void *library = life_driver_open(&driver);
+        OK(driver.cuInit(0));
+        if (!memory) {
+            OK(driver.cuCtxCreate_v2(&context, 0, 0));
+            OK(driver.cuMemAlloc_v2(&memory, BYTES));
+        }
+        OK(driver.cuMemsetD8Async(memory, (unsigned char)i, BYTES, NULL));
+        CHECK(dlclose(library) == 0);
+    }
+    struct driver driver;
+    unsigned char last[64];
+    life_driver_open(&driver);
+    OK(driver.cuMemcpyDtoH_v2(last, memory + BYTES - sizeof last, sizeof last));
+    for (size_t i = 0; i < sizeof last; i++)
+        CHECK(last[i] == TIMES);
+}
