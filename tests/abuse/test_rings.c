@@ -600,8 +600,8 @@ static uint64_t completed(const struct raw *raw, uint32_t stream)
                            __ATOMIC_SEQ_CST);
 }
 
-/* The visit that served what was pushed before is over: the server has looked at those tails for the
- * last time. Stream 0 has nothing in flight. */
+/* The visit that served what was pushed before is over: the server has looked at those tails for
+ * the last time. Stream 0 has nothing in flight. */
 static void end_visit(struct raw *raw)
 {
     uint64_t value = completed(raw, 0) + 1;
