@@ -112,10 +112,10 @@ ALL += $(BUILD)/lib/gpushare/libgpushare-audit.so
 # IEEE's to the bit, so nothing is contracted or reordered. NaNs matter; the exceptions that arithmetic
 # would raise do not.
 
-EXEC_VALUES := $(addprefix $(BUILD)/obj/server/softgpu/value/exec_values,.o _v3_x86_64.o _v4_x86_64.o)
+EXEC_VALUES := $(foreach f,values lanes,$(addprefix $(BUILD)/obj/server/softgpu/value/exec_$f,.o _v3_x86_64.o _v4_x86_64.o))
 $(EXEC_VALUES): OPT = -O3 -g -ffp-contract=off -fno-math-errno -fno-trapping-math
-$(BUILD)/obj/server/softgpu/value/exec_values_v3_x86_64.o: CFLAGS += -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt
-$(BUILD)/obj/server/softgpu/value/exec_values_v4_x86_64.o: CFLAGS += -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt \
+$(filter %_v3_x86_64.o,$(EXEC_VALUES)): CFLAGS += -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt
+$(filter %_v4_x86_64.o,$(EXEC_VALUES)): CFLAGS += -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt \
     -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512
 $(BUILD)/obj/server/softgpu/value/exec_round.o: OPT = -O2 -g -ffp-contract=off -frounding-math
 # clang warns of each loop that has no vector form (integer division, library calls).

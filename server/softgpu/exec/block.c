@@ -111,7 +111,7 @@ struct block *block_create(const struct block_launch *launch, const uint32_t ind
     b->warp_count = warps;
     b->warps = (void *)(memory + warps_at);
     b->bytes = bytes;
-    b->blend = exec_blend_of();
+    b->lanes = exec_lanes_of();
     if (!numbered)
         number_lanes(b);
     if (!start_warps(b, memory + regs_at)) {

@@ -53,8 +53,30 @@ enum exec_result {
 /* Carries out any other instruction. mask: the lanes that take part, never 0. */
 typedef enum exec_result exec_action(struct warp *warp, const struct op *op, uint32_t mask);
 
-/* Copies the lanes of mask from result into row. width: as op.width. */
-typedef void exec_blend(void *row, const void *result, uint32_t width, uint32_t mask);
+/* Where an address lies for the host: at `host` + (address - `start`) + lane * `stride`, if it is
+ * from `start` to `start` + `span`. */
+struct lane_area {
+    uint64_t start, span, host, stride;
+};
+
+/* How the addresses of an access lie. LANES_SAME: all lanes have one. LANES_ROW: all 32 lanes take
+ * part, and each lane's bytes are behind the last one's. */
+enum lanes_form { LANES_SAME, LANES_ROW, LANES_ANY, LANES_FAULT };
+
+/* What is done with all lanes at once, for one instruction set. */
+struct exec_lanes {
+    /* Copies the lanes of mask from result into row. width: as op.width. */
+    void (*blend)(void *row, const void *result, uint32_t width, uint32_t mask);
+    /* Copies one value into the lanes of mask. width: 2, 4 or 8 bytes. */
+    void (*fill)(void *row, const void *value, uint32_t width, uint32_t mask);
+    /* bytes: of each lane, a power of two up to 32. Never LANES_FAULT. */
+    enum lanes_form (*form)(const uint64_t *addresses, uint32_t mask, uint32_t bytes);
+    /* Puts the host's address of `addresses` + `offset` for each lane, without its stride. The
+     * lanes that are not in mask get the address of the first one in it. Returns false if one is
+     * outside the area, or no multiple of `bytes`. */
+    bool (*locate)(const uint64_t *addresses, uint64_t offset, uint32_t mask, uint32_t bytes,
+                   const struct lane_area *area, uint64_t *host);
+};
 
 enum op_kind { OP_VALUE, OP_ACTION, OP_BRANCH };
 
@@ -153,7 +175,7 @@ struct warp {
     uint8_t *local; /* lane after lane */
     uint32_t local_stride;
     uint32_t register_bytes; /* of all frames */
-    exec_blend *blend;
+    const struct exec_lanes *lanes;
     uint64_t generation;
     uint32_t next_range;
     struct frame entry; /* the kernel's own; its registers are in the block's memory */
@@ -176,7 +198,7 @@ struct block {
     uint32_t threads, live_threads, warp_count;
     struct warp *warps;
     size_t bytes; /* of the allocation */
-    exec_blend *blend;
+    const struct exec_lanes *lanes;
     uint8_t *shared; /* NULL until block_shared_ready() */
     uint32_t shared_bytes;
     uint32_t awaited; /* a bit for each barrier at which a thread has arrived */
@@ -288,6 +310,15 @@ enum atomic_op {
     ATOMIC_DEC,
 };
 
+/* Lanes are independent, even if the result's row is an operand's. */
+#ifdef __clang__
+#define EACH_LANE(i)                                                                               \
+    _Pragma("clang loop vectorize(assume_safety) interleave(enable)") for (int i = 0; i < LANES;   \
+                                                                           i++)
+#else
+#define EACH_LANE(i) _Pragma("GCC ivdep") for (int i = 0; i < LANES; i++)
+#endif
+
 /* exec_values.c: one table per instruction set. */
 #define V1(name, D, A, x)       VALUE_##name,
 #define V2(name, D, A, B, x)    VALUE_##name,
@@ -313,11 +344,12 @@ enum value_id {
 /* v1 runs on every processor of this architecture; v3 and v4 are levels of x86-64. */
 extern exec_value *const exec_values_v1[VALUE_COUNT],
     *const exec_values_v3[VALUE_COUNT], *const exec_values_v4[VALUE_COUNT]; /* x86-64 alone */
-exec_blend exec_blend_v1, exec_blend_v3, exec_blend_v4;
+/* exec_lanes.c: the same. */
+extern const struct exec_lanes exec_lanes_v1, exec_lanes_v3, exec_lanes_v4;
 
 /* The best variant that this processor can run; exec_table_MACHINE.c chooses. */
 exec_value *exec_value_of(enum value_id id);
-exec_blend *exec_blend_of(void);
+const struct exec_lanes *exec_lanes_of(void);
 
 /* exec_round.c: arithmetic with a rounding mode; op->aux is an FE_* mode. */
 exec_value exec_round_add_f32, exec_round_sub_f32, exec_round_mul_f32, exec_round_div_f32,

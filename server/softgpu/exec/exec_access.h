@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* exec_access: one lane's checked access, for exec_memory and exec_atomic. */
+/* exec_access: checked access to memory, for the exec_* files; exec_memory.c has it. */
 #ifndef GPUSHARE_SERVER_SOFTGPU_EXEC_EXEC_ACCESS_H
 #define GPUSHARE_SERVER_SOFTGPU_EXEC_EXEC_ACCESS_H
 
@@ -16,5 +16,10 @@ struct access_request {
  * lane may not access it. */
 uint8_t *exec_access_pointer(struct warp *warp, const struct access_request *request, uint32_t lane,
                              uint64_t address, enum fault_kind *why);
+
+/* The same for all lanes of mask, at op->a + op->imm. The other lanes get a pointer that may be
+ * accessed, too. `doing` names the access in the report of a fault; then it returns false. */
+bool exec_access_lanes(struct warp *warp, const struct op *op, uint32_t mask,
+                       const struct access_request *request, const char *doing, uint64_t *host);
 
 #endif

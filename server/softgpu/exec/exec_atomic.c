@@ -117,19 +117,17 @@ enum exec_result exec_atomic(struct warp *w, const struct op *op, uint32_t mask)
     enum atomic_op what = (enum atomic_op)(op->aux >> 8 & 0xff);
     uint32_t bytes = ptx_type_bytes(type);
     struct access_request q = {op->aux & 0xff, bytes, bytes, MEMORY_READ | MEMORY_WRITE};
-    const uint64_t *base = slot_at(w, op->a);
+    _Alignas(64) uint64_t host[LANES];
     const void *b = slot_at(w, op->b), *c = slot_at(w, op->c);
     void *d = op->dst == SLOT_NONE ? NULL : slot_at(w, op->dst);
     w->polls = true;
-    /* Each lane's operands are read before its result is written: the rows of address, operands
-     * and result may be the same row. */
+    if (!exec_access_lanes(w, op, mask, &q, "atomic", host))
+        return EXEC_FAULT;
+    /* Each lane's operands are read before its result is written: the rows of operands and
+     * result may be the same row. */
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m);
-        uint64_t address = base[lane] + op->imm;
-        enum fault_kind why;
-        void *at = exec_access_pointer(w, &q, lane, address, &why);
-        if (!at)
-            return exec_fault(w, op, why, lane, address, bytes, "atomic");
+        void *at = (void *)(uintptr_t)host[lane];
         if (bytes == 4) {
             uint32_t old =
                 apply_32(at, what, type, ((const uint32_t *)b)[lane], ((const uint32_t *)c)[lane]);

@@ -119,88 +119,158 @@ uint8_t *exec_access_pointer(struct warp *w, const struct access_request *q, uin
     return (uint8_t *)(uintptr_t)address;
 }
 
-/* All lanes are in one live range of global memory. This is the common case. Of a heap each lane
- * has its block. */
-static bool all_global(struct warp *w, const struct access_request *q, const uint64_t *at,
-                       uint32_t first)
+/* ---- all lanes at once ---- */
+
+/* The part of a live range that may be accessed so, around an address within: constants alone, or
+ * anything but constants, which nobody writes. */
+static bool clip_to_constants(const struct warp *w, const struct access_request *q,
+                              uint64_t address, uint64_t *start, uint64_t *end)
 {
-    if (q->space != PTX_SPACE_NONE && q->space != PTX_SPACE_GLOBAL)
-        return false;
-    const struct memory_range *r = find_range(w, at[first], q->bytes, q->need);
-    if (!r || r->heap || r->end - r->start < q->bytes)
-        return false;
-    uint64_t start = r->start, span = r->end - r->start - q->bytes, align = q->align - 1, bad = 0;
-    for (int i = 0; i < LANES; i++)
-        bad |= (uint64_t)(at[i] - start > span) | (at[i] & align);
-    if (bad)
-        return false;
     const struct module *m = w->block->module;
-    if ((q->need & MEMORY_WRITE) && m->const_bytes) {
-        for (int i = 0; i < LANES; i++)
-            bad |= at[i] + q->bytes - 1 - m->const_base < m->const_bytes + q->bytes - 1;
+    uint64_t from = m->const_base, to = from + m->const_bytes;
+    if (q->space == PTX_SPACE_CONST) {
+        *start = max(*start, from);
+        *end = min(*end, to);
+        return address >= *start && address < *end;
     }
-    return !bad;
-}
-
-static bool all_shared(const struct warp *w, const struct access_request *q, const uint64_t *at)
-{
-    struct block *b = w->block;
-    if (q->space != PTX_SPACE_SHARED || b->shared_bytes < q->bytes || !block_shared_ready(b))
+    if (!(q->need & MEMORY_WRITE) || from == to)
+        return true;
+    if (address >= from && address < to)
         return false;
-    uint64_t span = b->shared_bytes - q->bytes, align = q->align - 1, bad = 0;
-    for (int i = 0; i < LANES; i++)
-        bad |= (uint64_t)(at[i] > span) | (at[i] & align);
-    return !bad;
+    if (address < from)
+        *end = min(*end, from);
+    else
+        *start = max(*start, to);
+    return true;
 }
 
-/*
- * Gets host pointers for all lanes of mask. The other lanes get the first one's pointer, so that
- * loads need no mask. Returns false if a fault was reported.
- */
-static bool resolve_lanes(struct warp *w, const struct op *op, uint32_t mask,
-                          const struct access_request *q, uint8_t **host)
+/* Of a heap each lane has its block, so there is no area. */
+static bool live_area(struct warp *w, const struct access_request *q, uint64_t address,
+                      struct lane_area *area)
+{
+    const struct memory_range *r = known_range(w, address, q->bytes, q->need);
+    if (!r || r->heap)
+        return false;
+    uint64_t start = r->start, end = r->end;
+    if (!clip_to_constants(w, q, address, &start, &end) || end - start < q->bytes)
+        return false;
+    *area = (struct lane_area){.start = start, .span = end - start - q->bytes, .host = start};
+    return true;
+}
+
+static bool own_area(uint64_t start, const uint8_t *host, uint64_t size, uint32_t stride,
+                     uint32_t bytes, struct lane_area *area)
+{
+    if (size < bytes)
+        return false;
+    *area = (struct lane_area){
+        .start = start, .span = size - bytes, .host = (uint64_t)(uintptr_t)host, .stride = stride};
+    return true;
+}
+
+/* The area in which an address of the first lane lies, and as a rule those of all lanes. Returns
+ * false if there is none, or the lanes are to be looked at one by one. */
+static bool area_of(struct warp *w, const struct access_request *q, uint64_t address,
+                    struct lane_area *area)
+{
+    const struct block *b = w->block;
+    uint64_t window = q->space == PTX_SPACE_NONE ? address & WINDOW_MASK : 0;
+    if (q->space == PTX_SPACE_SHARED || window == WINDOW_SHARED)
+        return block_shared_ready(w->block) &&
+               own_area(window, b->shared, b->shared_bytes, 0, q->bytes, area);
+    if (q->space == PTX_SPACE_LOCAL || window == WINDOW_LOCAL)
+        return own_area(window, w->local, w->local_stride, w->local_stride, q->bytes, area);
+    return q->space != PTX_SPACE_PARAM && live_area(w, q, address, area);
+}
+
+/* Fills in the lanes that follow the first one. */
+static void spread_lanes(uint64_t *host, uint64_t step)
+{
+    for (uint32_t i = 1; i < LANES; i++)
+        host[i] = host[0] + i * step;
+}
+
+/* Whether so many bytes from this address on lie in the area. */
+static bool area_has(const struct lane_area *area, uint64_t address, uint32_t lane_bytes,
+                     uint32_t bytes)
+{
+    uint64_t from = address - area->start;
+    return !(address & (lane_bytes - 1)) && from <= area->span &&
+           area->span - from >= bytes - lane_bytes;
+}
+
+/* Lane by lane. Returns false if a fault was reported. */
+static bool resolve_each(struct warp *w, const struct op *op, uint32_t mask,
+                         const struct access_request *q, const char *doing, uint64_t *host)
 {
     const uint64_t *base = slot_at(w, op->a);
-    uint64_t at[LANES];
-    uint32_t first = (uint32_t)__builtin_ctz(mask);
-    uint64_t same = base[first] + op->imm;
-    if (mask == ALL_LANES) {
-        for (int i = 0; i < LANES; i++)
-            at[i] = base[i] + op->imm;
-    } else {
-        for (int i = 0; i < LANES; i++)
-            at[i] = mask >> i & 1 ? base[i] + op->imm : same;
-    }
-    if (all_global(w, q, at, first)) {
-        memcpy(host, at, sizeof(at));
-        return true;
-    }
-    if (all_shared(w, q, at)) {
-        for (int i = 0; i < LANES; i++)
-            host[i] = w->block->shared + at[i];
-        return true;
-    }
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m);
+        uint64_t address = base[lane] + op->imm;
         enum fault_kind why;
-        host[lane] = exec_access_pointer(w, q, lane, at[lane], &why);
+        host[lane] = (uint64_t)(uintptr_t)exec_access_pointer(w, q, lane, address, &why);
         if (!host[lane]) {
-            exec_fault(w, op, why, lane, at[lane], q->bytes,
-                       q->need & MEMORY_WRITE ? "write" : "read");
+            exec_fault(w, op, why, lane, address, q->bytes, doing);
             return false;
         }
     }
     for (uint32_t i = 0; i < LANES; i++)
-        host[i] = mask >> i & 1 ? host[i] : host[first];
+        host[i] = mask >> i & 1 ? host[i] : host[__builtin_ctz(mask)];
     return true;
 }
 
-static bool is_contiguous(uint8_t *const *host, uint32_t bytes)
+/*
+ * Gets host pointers for the lanes of mask: for all lanes with LANES_ANY, where the other lanes get
+ * a pointer that may be read, so that loads need no mask; otherwise the first one alone, in
+ * host[0]. LANES_FAULT: a fault was reported.
+ */
+static enum lanes_form resolve_lanes(struct warp *w, const struct op *op, uint32_t mask,
+                                     const struct access_request *q, const char *doing,
+                                     uint64_t *host)
 {
-    uint64_t bad = 0, start = (uint64_t)(uintptr_t)host[0];
-    for (uint32_t i = 0; i < LANES; i++)
-        bad |= (uint64_t)(uintptr_t)host[i] - start - (uint64_t)i * bytes;
-    return !bad;
+    const uint64_t *base = slot_at(w, op->a);
+    const uint64_t address = base[__builtin_ctz(mask)] + op->imm;
+    struct lane_area area;
+    if (area_of(w, q, address, &area)) {
+        enum lanes_form form = area.stride ? LANES_ANY : w->lanes->form(base, mask, q->bytes);
+        if (form == LANES_ANY) {
+            if (w->lanes->locate(base, op->imm, mask, q->bytes, &area, host)) {
+                for (uint32_t i = 0; area.stride && i < LANES; i++)
+                    host[i] += i * area.stride;
+                return form;
+            }
+        } else if (area_has(&area, address, q->bytes,
+                            form == LANES_ROW ? LANES * q->bytes : q->bytes)) {
+            host[0] = area.host + (address - area.start);
+            return form;
+        }
+    }
+    return resolve_each(w, op, mask, q, doing, host) ? LANES_ANY : LANES_FAULT;
+}
+
+bool exec_access_lanes(struct warp *w, const struct op *op, uint32_t mask,
+                       const struct access_request *q, const char *doing, uint64_t *host)
+{
+    enum lanes_form form = resolve_lanes(w, op, mask, q, doing, host);
+    if (form == LANES_SAME || form == LANES_ROW)
+        spread_lanes(host, form == LANES_ROW ? q->bytes : 0);
+    return form != LANES_FAULT;
+}
+
+static uint8_t *pointer(uint64_t host)
+{
+    return (uint8_t *)(uintptr_t)host;
+}
+
+/* With lengths that the compiler knows, moves of vectors. */
+static void copy_lanes(void *to, const void *from, uint32_t width)
+{
+    if (width == 4)
+        memcpy(to, from, 4 * LANES);
+    else if (width == 8)
+        memcpy(to, from, 8 * LANES);
+    else
+        memcpy(to, from, 2 * LANES);
 }
 
 /* ---- vectors ---- */
@@ -257,12 +327,12 @@ struct vectors {
     _Alignas(WHOLE) uint8_t of[LANES][32];
 };
 
-/* Reads each lane's vector, and lets `host` point to what was read. */
-static void fetch_vectors(struct vectors *v, uint8_t **host, uint32_t bytes)
+/* Reads the vectors of the first lanes, and lets `host` point to what was read. */
+static void fetch_vectors(struct vectors *v, uint64_t *host, uint32_t lanes, uint32_t bytes)
 {
-    for (uint32_t i = 0; i < LANES; i++) {
-        move_whole(v->of[i], host[i], bytes);
-        host[i] = v->of[i];
+    for (uint32_t i = 0; i < lanes; i++) {
+        move_whole(v->of[i], pointer(host[i]), bytes);
+        host[i] = (uint64_t)(uintptr_t)v->of[i];
     }
 }
 
@@ -271,12 +341,13 @@ static void fetch_vectors(struct vectors *v, uint8_t **host, uint32_t bytes)
 /* Relaxed atomics are plain moves for the machine, and keep values whole where a kernel's
  * threads race. */
 #define GATHER(T, R)                                                                               \
-    for (uint32_t i = 0; i < LANES; i++)                                                           \
-        ((R *)out)[i] = (R)shared_word_hint((const T *)(host[i] + at));                            \
+    for (uint32_t i = 0; i < lanes; i++)                                                           \
+        ((R *)out)[i] = (R)shared_word_hint((const T *)pointer(host[i] + at));                     \
     break
 
-static void gather_lanes(uint8_t *const *host, uint32_t at, uint32_t bytes, uint32_t extend,
-                         void *out)
+/* Reads for the first lanes: for all, or for one in the place of all. */
+static void gather_lanes(const uint64_t *host, uint32_t lanes, uint32_t at, uint32_t bytes,
+                         uint32_t extend, void *out)
 {
     bool s = extend & ACCESS_SIGNED;
     uint32_t width = extend & 0x7f;
@@ -316,21 +387,16 @@ static void gather_lanes(uint8_t *const *host, uint32_t at, uint32_t bytes, uint
     }
 }
 
-static void put_row(void *row, const void *values, uint32_t width, uint32_t mask)
+static void put_row(const struct warp *w, uint32_t slot, const void *values, uint32_t lanes,
+                    uint32_t width, uint32_t mask)
 {
-    if (mask == ALL_LANES) {
-        memcpy(row, values, (size_t)width * LANES);
-        return;
-    }
-    for (uint32_t m = mask; m; m &= m - 1) {
-        size_t lane = (size_t)__builtin_ctz(m);
-        if (width == 4)
-            ((uint32_t *)row)[lane] = ((const uint32_t *)values)[lane];
-        else if (width == 8)
-            ((uint64_t *)row)[lane] = ((const uint64_t *)values)[lane];
-        else
-            ((uint16_t *)row)[lane] = ((const uint16_t *)values)[lane];
-    }
+    void *row = slot_at(w, slot);
+    if (lanes == 1)
+        w->lanes->fill(row, values, width, mask);
+    else if (mask == ALL_LANES)
+        copy_lanes(row, values, width);
+    else
+        w->lanes->blend(row, values, width, mask);
 }
 
 enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
@@ -341,24 +407,32 @@ enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
                                .align = bytes * count,
                                .need = MEMORY_READ};
     const uint32_t slots[4] = {op->dst, op->b, op->c, op->d};
-    uint8_t *host[LANES];
+    _Alignas(64) uint64_t host[LANES];
     _Alignas(64) uint8_t values[4][LANES * 8];
     uint32_t width = extend & 0x7f;
     w->polls |= op->e;
-    if (!resolve_lanes(w, op, mask, &q, host))
+    enum lanes_form form = resolve_lanes(w, op, mask, &q, "read", host);
+    if (form == LANES_FAULT)
         return EXEC_FAULT;
-    if (count == 1 && bytes == width && mask == ALL_LANES && is_contiguous(host, bytes)) {
-        memcpy(slot_at(w, op->dst), host[0], (size_t)bytes * LANES);
-        return EXEC_NEXT;
+    if (form == LANES_ROW) {
+        if (count == 1 && bytes == width) {
+            copy_lanes(slot_at(w, op->dst), pointer(host[0]), bytes);
+            return EXEC_NEXT;
+        }
+        spread_lanes(host, q.bytes);
     }
+    const uint32_t lanes = form == LANES_SAME ? 1 : LANES;
     struct vectors vectors;
     if (count > 1 && is_shared_with_others(&q))
-        fetch_vectors(&vectors, host, q.bytes);
+        fetch_vectors(&vectors, host, lanes, q.bytes);
+    if (count == 1 && lanes == LANES && mask == ALL_LANES) {
+        gather_lanes(host, LANES, 0, bytes, extend, slot_at(w, op->dst));
+        return EXEC_NEXT;
+    }
     for (uint32_t k = 0; k < count; k++)
-        gather_lanes(host, k * bytes, bytes, extend, values[k]);
-    /* Written after all lanes were read, because the result may be in the row of the addresses. */
+        gather_lanes(host, lanes, k * bytes, bytes, extend, values[k]);
     for (uint32_t k = 0; k < count; k++)
-        put_row(slot_at(w, slots[k]), values[k], width, mask);
+        put_row(w, slots[k], values[k], lanes, width, mask);
     return EXEC_NEXT;
 }
 
@@ -367,11 +441,11 @@ enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
 #define SCATTER(T, R)                                                                              \
     for (uint32_t m = mask; m; m &= m - 1) {                                                       \
         size_t lane = (size_t)__builtin_ctz(m);                                                    \
-        shared_word_write((T *)(host[lane] + at), (T)((const R *)row)[lane]);                      \
+        shared_word_write((T *)pointer(host[lane] + at), (T)((const R *)row)[lane]);               \
     }                                                                                              \
     break
 
-static void scatter_lanes(uint8_t *const *host, uint32_t at, uint32_t bytes, const void *row,
+static void scatter_lanes(const uint64_t *host, uint32_t at, uint32_t bytes, const void *row,
                           uint32_t mask)
 {
     switch (bytes) {
@@ -394,22 +468,25 @@ enum exec_result exec_store(struct warp *w, const struct op *op, uint32_t mask)
                                .align = bytes * count,
                                .need = MEMORY_WRITE};
     const uint32_t slots[4] = {op->b, op->c, op->d, op->e};
-    uint8_t *host[LANES];
-    if (!resolve_lanes(w, op, mask, &q, host))
+    _Alignas(64) uint64_t host[LANES];
+    enum lanes_form form = resolve_lanes(w, op, mask, &q, "write", host);
+    if (form == LANES_FAULT)
         return EXEC_FAULT;
-    if (count == 1 && bytes >= 2 && mask == ALL_LANES && is_contiguous(host, bytes)) {
-        memcpy(host[0], slot_at(w, op->b), (size_t)bytes * LANES);
+    if (form == LANES_ROW && count == 1 && bytes >= 2) {
+        copy_lanes(pointer(host[0]), slot_at(w, op->b), bytes);
         return EXEC_NEXT;
     }
+    if (form != LANES_ANY)
+        spread_lanes(host, form == LANES_ROW ? q.bytes : 0);
     struct vectors vectors;
-    uint8_t *made[LANES];
+    uint64_t made[LANES];
     const bool whole = count > 1 && is_shared_with_others(&q);
     for (uint32_t i = 0; whole && i < LANES; i++)
-        made[i] = vectors.of[i];
+        made[i] = (uint64_t)(uintptr_t)vectors.of[i];
     for (uint32_t k = 0; k < count; k++)
         scatter_lanes(whole ? made : host, k * bytes, bytes, slot_at(w, slots[k]), mask);
     for (uint32_t m = whole ? mask : 0; m; m &= m - 1)
-        move_whole(host[__builtin_ctz(m)], made[__builtin_ctz(m)], q.bytes);
+        move_whole(pointer(host[__builtin_ctz(m)]), vectors.of[__builtin_ctz(m)], q.bytes);
     return EXEC_NEXT;
 }
 

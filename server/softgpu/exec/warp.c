@@ -79,7 +79,7 @@ void warp_init(struct warp *w, struct block *block, uint32_t present)
     w->local_stride = w->register_bytes = 0;
     w->generation = 0;
     w->next_range = 0;
-    w->blend = block->blend;
+    w->lanes = block->lanes;
 }
 
 void warp_free_frame(struct warp *w, struct frame *f)
@@ -362,7 +362,7 @@ static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *step
                 op->value(w, op, slot_at(w, op->dst));
             } else if (active) {
                 op->value(w, op, result);
-                w->blend(slot_at(w, op->dst), result, op->width, active);
+                w->lanes->blend(slot_at(w, op->dst), result, op->width, active);
             }
             pc++;
         } else if (op->kind == OP_BRANCH) {

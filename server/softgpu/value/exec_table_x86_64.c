@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* The table of exec_values.c that an x86-64 processor uses, asked of itself. */
+/* The tables of exec_values.c and exec_lanes.c that an x86-64 processor uses, asked of itself. */
 #include "server/softgpu/exec/exec.h"
 
 static int vector_level(void)
@@ -13,10 +13,10 @@ static int vector_level(void)
     return 1;
 }
 
-exec_blend *exec_blend_of(void)
+const struct exec_lanes *exec_lanes_of(void)
 {
     int level = vector_level();
-    return level == 4 ? exec_blend_v4 : level == 3 ? exec_blend_v3 : exec_blend_v1;
+    return level == 4 ? &exec_lanes_v4 : level == 3 ? &exec_lanes_v3 : &exec_lanes_v1;
 }
 
 exec_value *exec_value_of(enum value_id id)

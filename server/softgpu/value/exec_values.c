@@ -12,16 +12,6 @@
 
 #ifndef EXEC_TABLE
 #define EXEC_TABLE exec_values_v1
-#define EXEC_BLEND exec_blend_v1
-#endif
-
-/* Lanes are independent, even if the result's row is an operand's. */
-#ifdef __clang__
-#define EACH_LANE(i)                                                                               \
-    _Pragma("clang loop vectorize(assume_safety) interleave(enable)") for (int i = 0; i < LANES;   \
-                                                                           i++)
-#else
-#define EACH_LANE(i) _Pragma("GCC ivdep") for (int i = 0; i < LANES; i++)
 #endif
 
 static inline float flush_subnormal(float x)
@@ -356,25 +346,3 @@ static inline uint32_t abs_diff_4(uint32_t a, uint32_t b, uint32_t c, uint32_t h
 exec_value *const EXEC_TABLE[VALUE_COUNT] = {
 #include "server/softgpu/exec/exec_values.inc"
 };
-
-#define BLEND(T)                                                                                   \
-    {                                                                                              \
-        T *d = row;                                                                                \
-        const T *s = result;                                                                       \
-        EACH_LANE(i)                                                                               \
-        {                                                                                          \
-            d[i] = mask >> i & 1 ? s[i] : d[i];                                                    \
-        }                                                                                          \
-    }
-
-void EXEC_BLEND(void *row, const void *result, uint32_t width, uint32_t mask)
-{
-    if (width == 0)
-        *(uint32_t *)row = (*(const uint32_t *)result & mask) | (*(uint32_t *)row & ~mask);
-    else if (width == 4)
-        BLEND(uint32_t)
-    else if (width == 8)
-        BLEND(uint64_t)
-    else
-        BLEND(uint16_t)
-}
