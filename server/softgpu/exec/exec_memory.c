@@ -296,7 +296,7 @@ __attribute__((no_sanitize("thread"))) static void move_sixteen(void *to, const 
 
 /* Either side may be the memory that other threads use. A kernel's parameters need not be aligned
  * here, and nobody writes them. */
-static void move_whole(uint8_t *to, const uint8_t *from, uint32_t bytes)
+static inline void move_whole(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
     const uint32_t part = min(bytes, (uint32_t)WHOLE);
 
@@ -331,8 +331,23 @@ struct vectors {
 static void fetch_vectors(struct vectors *v, uint64_t *host, uint32_t lanes, uint32_t bytes)
 {
     for (uint32_t i = 0; i < lanes; i++) {
-        move_whole(v->of[i], pointer(host[i]), bytes);
+        if (bytes == WHOLE)
+            move_whole(v->of[i], pointer(host[i]), WHOLE);
+        else
+            move_whole(v->of[i], pointer(host[i]), bytes);
         host[i] = (uint64_t)(uintptr_t)v->of[i];
+    }
+}
+
+static void put_vectors(const struct vectors *v, const uint64_t *host, uint32_t mask,
+                        uint32_t bytes)
+{
+    for (uint32_t m = mask; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(m);
+        if (bytes == WHOLE)
+            move_whole(pointer(host[i]), v->of[i], WHOLE);
+        else
+            move_whole(pointer(host[i]), v->of[i], bytes);
     }
 }
 
@@ -438,10 +453,16 @@ enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
 
 /* ---- stores ---- */
 
+#define WRITE(T, R) shared_word_write((T *)pointer(host[i] + at), (T)((const R *)row)[i])
 #define SCATTER(T, R)                                                                              \
-    for (uint32_t m = mask; m; m &= m - 1) {                                                       \
-        size_t lane = (size_t)__builtin_ctz(m);                                                    \
-        shared_word_write((T *)pointer(host[lane] + at), (T)((const R *)row)[lane]);               \
+    if (mask == ALL_LANES) {                                                                       \
+        for (uint32_t i = 0; i < LANES; i++)                                                       \
+            WRITE(T, R);                                                                           \
+    } else {                                                                                       \
+        for (uint32_t m = mask; m; m &= m - 1) {                                                   \
+            uint32_t i = (uint32_t)__builtin_ctz(m);                                               \
+            WRITE(T, R);                                                                           \
+        }                                                                                          \
     }                                                                                              \
     break
 
@@ -485,8 +506,8 @@ enum exec_result exec_store(struct warp *w, const struct op *op, uint32_t mask)
         made[i] = (uint64_t)(uintptr_t)vectors.of[i];
     for (uint32_t k = 0; k < count; k++)
         scatter_lanes(whole ? made : host, k * bytes, bytes, slot_at(w, slots[k]), mask);
-    for (uint32_t m = whole ? mask : 0; m; m &= m - 1)
-        move_whole(pointer(host[__builtin_ctz(m)]), vectors.of[__builtin_ctz(m)], q.bytes);
+    if (whole)
+        put_vectors(&vectors, host, mask, q.bytes);
     return EXEC_NEXT;
 }
 
