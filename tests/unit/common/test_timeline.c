@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: 20,000 wake-ups, of which each lost one would cost 100 ms, take 20 s at most */
 /* timeline: waiters wake by value, by fault and by a dead peer, over 32 bits. */
 #include <pthread.h>
 #include <sched.h>
