@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/softgpu/exec/block.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,15 @@ enum { WARP_TURN = 4096, MAX_THREADS = 1024, MAX_SHARED = 1 << 20 };
 
 /* The memory of a block that this thread has destroyed, whose warps have the numbers of the lanes
  * of a block of this shape. */
-static _Thread_local struct {
+struct spare {
     void *memory;
     size_t bytes;
     uint32_t threads[3];
-} spare;
+    bool ends; /* with its thread */
+};
+static _Thread_local struct spare spare;
+static pthread_key_t spare_key;
+static pthread_once_t spare_once = PTHREAD_ONCE_INIT;
 
 /* Larger ones are not kept: 1,024 threads with 64 registers have 256 KiB of registers. */
 enum { SPARE_MAX = 1 << 20 };
@@ -44,11 +49,27 @@ static void *take_memory(size_t *bytes, const uint32_t threads[3], bool *numbere
     return memory;
 }
 
+static void end_spare(void *ended)
+{
+    struct spare *of_thread = ended;
+    free(of_thread->memory);
+    of_thread->memory = NULL;
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&spare_key, end_spare);
+}
+
 static void keep_memory(void *memory, size_t bytes, const uint32_t threads[3])
 {
     if (bytes > SPARE_MAX) {
         free(memory);
         return;
+    }
+    if (!spare.ends) {
+        pthread_once(&spare_once, make_key);
+        spare.ends = pthread_setspecific(spare_key, &spare) == 0;
     }
     free(spare.memory);
     spare.memory = memory;
