@@ -43,11 +43,11 @@ LIMITS = (("--threads", "25%", "--memory", "1G"), ("--threads", "50%", "--memory
 # These load a kernel from a file beside them.
 LOADED = {"vectorAddDrv", "vectorAddMMAP", "threadMigration", "ptxjit", "simpleDrvRuntime", "matrixMulDrv"}
 
-Sample = collections.namedtuple("Sample", "name verdict arch")
+Sample = collections.namedtuple("Sample", "name verdict arch", defaults=["75"])
 Result = collections.namedtuple("Result", "name outcome seconds last")
 
 
-def listed(names, arch):
+def listed(names, arch="75"):
     """The samples that are to be run, of these names or all."""
     samples = []
     with open(os.path.join(HERE, "samples.txt"), encoding="utf-8") as file:
