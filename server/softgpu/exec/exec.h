@@ -53,7 +53,7 @@ enum exec_result {
 /* Carries out any other instruction. mask: the lanes that take part, never 0. */
 typedef enum exec_result exec_action(struct warp *warp, const struct op *op, uint32_t mask);
 
-/* Where an address lies for the host: at `host` + (address - `start`) + lane * `stride`, if it is
+/* The host's place of an address: at `host` + (address - `start`) + lane * `stride`, if it is
  * from `start` to `start` + `span`. */
 struct lane_area {
     uint64_t start, span, host, stride;
@@ -63,7 +63,7 @@ struct lane_area {
  * part, and each lane's bytes are behind the last one's. */
 enum lanes_form { LANES_SAME, LANES_ROW, LANES_ANY, LANES_FAULT };
 
-/* What is done with all lanes at once, for one instruction set. */
+/* Loops over all lanes, for one instruction set. */
 struct exec_lanes {
     /* Copies the lanes of mask from result into row. width: as op.width. */
     void (*blend)(void *row, const void *result, uint32_t width, uint32_t mask);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * What loads, stores and guards do with all lanes at once. Compiled once for each instruction set,
+ * Loops of loads, stores and guards over all lanes. Compiled once for each instruction set,
  * as exec_values.c is.
  */
 #include "server/softgpu/exec/exec.h"

@@ -143,7 +143,7 @@ static void make_text(char *text, size_t size, const char *space, const char *ki
              generic ? "" : ".", generic ? "" : space, kind, names, into, names);
 }
 
-/* What is read, by which register type, and as what it is written. */
+/* The type of the element that is read, that of its registers, and that of the result. */
 static const struct {
     const char *kind, *registers, *names, *into;
     uint32_t bytes, written;
