@@ -212,6 +212,12 @@
     X(accepted_not_kept, SUCCESS, \
       "%s can't be written (%s): a server that takes over from this one needs a configuration " \
       "without a mistake") \
+    X(accepted_start_in_force, SUCCESS, \
+      "%s; the clients of the last server go on, with the options and variables that it had (%s): " \
+      "mend them, then restart the server") \
+    X(accepted_start_refused, SUCCESS, \
+      "what the last server was started with can't take the place of what is refused: %s") \
+    X(accepted_start_form, INVALID_VALUE, "%s is not as a server writes it: it may be deleted") \
     X(accepted_foreign, INVALID_VALUE, \
       "%s belongs to uid %u and has mode %03o: only its own user and root may write to it") \
     X(log_profile_gone, SUCCESS, \

@@ -18,6 +18,7 @@
 #include "server/supervisor/admin/admin.h"
 #include "server/supervisor/admin/saved.h"
 #include "server/supervisor/clients.h"
+#include "server/supervisor/config/accepted.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/sums.h"
 #include "server/supervisor/worker/discovery.h"
@@ -43,7 +44,9 @@ struct gpushared {
     struct keeper keeper;         /* with settings.keeps */
     struct state_log_reader left; /* by the last server, with taking_over */
     bool taking_over;
-    int status; /* the process's exit status */
+    char **argv;                /* of this process, or what the last server was started with */
+    struct error start_refused; /* text "": argv is this process's */
+    int status;                 /* the process's exit status */
 };
 
 static void supervisor_ready(void *context)
@@ -51,6 +54,8 @@ static void supervisor_ready(void *context)
     struct gpushared *gpushared = context;
     log_notice(MESSAGE_TEXT(log_ready), gpushared->settings.socket);
     notify_ready(&gpushared->notify);
+    if (!gpushared->start_refused.text[0])
+        accepted_keep_start(gpushared->settings.state, gpushared->argv);
 }
 
 static void supervisor_status(void *context, const char *text)
@@ -315,12 +320,33 @@ static bool keeping_begin(struct gpushared *gpushared)
     return true;
 }
 
+/* Where the last server has left clients, a mistake that was made since must not end them. */
+static uint32_t read_settings(struct gpushared *gpushared, int argc, char **argv, struct error *why)
+{
+    struct settings *settings = &gpushared->settings;
+    struct error again;
+    gpushared->argv = argv;
+    uint32_t error = settings_read(settings, argc, argv, why);
+    if (!error || !settings->kept_count)
+        return error;
+    char folder[PATH_MAX];
+    strcpy(folder, settings->state);
+    free(settings->kept);
+    if (accepted_load_start(folder, argv[0], &argc, &gpushared->argv, &again) ||
+        settings_read(settings, argc, gpushared->argv, &again)) {
+        log_error(MESSAGE_TEXT(accepted_start_refused), again.text);
+        return error;
+    }
+    gpushared->start_refused = *why;
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct gpushared gpushared;
     struct error why;
     log_open("gpushared", LOG_LEVEL_INFO, LOG_FORM_PLAIN);
-    if (settings_read(&gpushared.settings, argc, argv, &why)) {
+    if (read_settings(&gpushared, argc, argv, &why)) {
         log_error("%s", why.text);
         return 2;
     }
@@ -333,6 +359,9 @@ int main(int argc, char **argv)
     log_open("gpushared", gpushared.settings.log_level, gpushared.settings.log_form);
     if (gpushared.settings.log_form == LOG_FORM_JOURNAL)
         log_journal_open(LOG_JOURNAL_SOCKET, "gpushared");
+    if (gpushared.start_refused.text[0])
+        log_error(MESSAGE_TEXT(accepted_start_in_force), gpushared.start_refused.text,
+                  ACCEPTED_START_FILE);
     variables_check(environ, warn_of_variable, NULL);
     variables_check_clients(environ, warn_of_variable, NULL);
     int result = notify_open(&gpushared.notify, gpushared.settings.notify_socket);

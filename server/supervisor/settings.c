@@ -639,22 +639,22 @@ static uint32_t read_schedule_variables(struct settings *settings, struct error 
 static uint32_t read_environment(struct settings *settings, struct error *why)
 {
     struct notify_sockets sockets = {.client = -1, .admin = -1};
-    uint32_t error = limits_wish_read(&settings->limits, from_environment, NULL, why);
+    uint32_t error = notify_take_sockets(&sockets, getenv("LISTEN_PID"), getenv("LISTEN_FDS"),
+                                         getenv("LISTEN_FDNAMES"), getpid(), why);
+    settings->socket_fd = sockets.client;
+    settings->admin_socket_fd = sockets.admin;
+    settings->kept = sockets.kept;
+    settings->kept_count = sockets.kept_count;
+    if (!error)
+        error = limits_wish_read(&settings->limits, from_environment, NULL, why);
     if (!error)
         error = read_schedule_variables(settings, why);
-    if (!error)
-        error = notify_take_sockets(&sockets, getenv("LISTEN_PID"), getenv("LISTEN_FDS"),
-                                    getenv("LISTEN_FDNAMES"), getpid(), why);
     if (!error)
         error = notify_read_watchdog(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"), getpid(),
                                      &settings->watchdog_us, why);
     if (error)
         return error;
-    settings->socket_fd = sockets.client;
-    settings->admin_socket_fd = sockets.admin;
     settings->notify_socket = getenv("NOTIFY_SOCKET");
-    settings->kept = sockets.kept;
-    settings->kept_count = sockets.kept_count;
     /* systemd sets FDSTORE from version 254 on; before that, what it passed tells. */
     const char *store = getenv("FDSTORE");
     settings->store_offered =
@@ -699,13 +699,25 @@ static int option_of_letter(int option)
     return option == 'h' ? OPTION_HELP : option == 'V' ? OPTION_VERSION : option;
 }
 
+/* Whatever mistakes there are: in that folder lies what helps against them. */
+static void find_state(struct settings *settings, int argc, char **argv)
+{
+    struct error unused;
+    default_state(settings->state);
+    opterr = 0;
+    optind = 1;
+    for (int option; (option = getopt_long(argc, argv, ":hV", options, NULL)) != -1;)
+        if (option == OPTION_STATE_DIR)
+            set_path(settings->state, "--state-dir", optarg, &unused);
+}
+
 uint32_t settings_read(struct settings *settings, int argc, char **argv, struct error *why)
 {
     char softgpu[PATH_MAX] = "";
     settings_default(settings);
     settings->pinned_pool = POOL_UNSET;
     strcpy(settings->config, CONFIG_PATH);
-    default_state(settings->state);
+    find_state(settings, argc, argv);
     uint32_t error = read_environment(settings, why);
     if (error)
         return error;

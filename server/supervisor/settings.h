@@ -86,8 +86,9 @@ struct settings {
 
 /*
  * Reads options and environment. Returns 0, or an error number: *why names the option or variable,
- * its value and the accepted form. After --help, --version, --list-variables or --list-messages
- * nothing more is read, and page says what to print.
+ * its value and the accepted form; socket_fd, admin_socket_fd, kept and state are read all the
+ * same. After --help, --version, --list-variables or --list-messages nothing more is read, and page
+ * says what to print.
  */
 uint32_t settings_read(struct settings *settings, int argc, char **argv, struct error *why);
 

@@ -15,7 +15,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from private_server import ENV, GPUSHARED, SECONDS  # noqa: E402
+from private_server import ENV, GPUSHARE, GPUSHARED, SECONDS, run  # noqa: E402
 from service_manager import Manager  # noqa: E402
 from survive_case import draw_seed  # noqa: E402
 
@@ -97,6 +97,58 @@ class Accepted(unittest.TestCase):
                                   env=ENV, capture_output=True, text=True, timeout=SECONDS, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn("limt", done.stderr)
+
+    def test_a_server_that_takes_over_goes_on_with_the_options_and_variables_it_had(self):
+        streams = self.random.randrange(20, 90)
+        mistakes = ((["--max-clients", "none"], {}), (["--hello-timeout=5x"], {}), (["--no-such-option"], {}), (["word"], {}), ([], {"GPUSHARE_MEMORY_LIMIT": "16 G"}),
+                    ([], {"GPUSHARE_MODE": "fare"}), (["--streams"], {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "many"}))
+        self.state = tempfile.mkdtemp(prefix="gpushare-test-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.state)
+        with Manager("--state-dir", self.state, "--streams", str(streams), env={"GPUSHARE_MEMORY_LIMIT": "700M"}) as manager:
+            steady = manager.steady(self.random.randrange(1 << 16))
+            self.assertEqual(steady.stdout.readline(), "ready\n")
+            worker, command, env = manager.worker(), manager.command, manager.env
+            for options, variables in mistakes:
+                with self.subTest(options=options, variables=variables):
+                    manager.command, manager.env = command + options, {**env, "GPUSHARE_MEMORY_LIMIT": "600M", **variables}
+                    manager.kill(self.random.choice((signal.SIGUSR2, signal.SIGKILL)))
+                    before = len(manager.text())
+                    manager.start()
+                    said = manager.text()[before:]
+                    self.assertIn("go on, with the options and variables that it had", said)
+                    self.assertTrue(any(word.split("=")[0] in said for word in (*options, *variables)), said)
+                    self.assertEqual(manager.worker(), worker)
+                    # Those that it had, and none of the others beside the mistake.
+                    self.assertEqual(list(self.limit(manager).values()), [700 << 20])
+                    info = run(GPUSHARE, "info", "--json", GPUSHARE_SOCKET=manager.client)
+                    self.assertEqual(json.loads(info.stdout)["limits"]["streams"], streams, info.stderr)
+            # Mended, they are in force: for clients that come, and for the next mistake.
+            for options in ([], ["--no-such-option"]):
+                manager.command, manager.env = command + options, {**env, "GPUSHARE_MEMORY_LIMIT": "600M"}
+                manager.kill()
+                manager.start()
+                other = manager.steady(7)
+                self.assertEqual(other.stdout.readline(), "ready\n")
+                self.assertEqual(self.limit(manager)["steady7"], 600 << 20)
+                other.terminate()
+                other.communicate(timeout=SECONDS)
+            steady.terminate()
+            steady.communicate(timeout=SECONDS)
+            self.assertEqual(steady.returncode, 0)
+
+    def test_without_what_the_last_server_had_a_mistake_among_the_options_is_refused(self):
+        for spoil in (lambda path: os.chmod(path, 0o666), os.unlink, lambda path: open(path, "w", encoding="utf-8").close()):
+            with self.manager("{}\n") as manager:
+                manager.command.append("--no-such-option")
+                manager.kill()
+                spoil(os.path.join(self.state, "accepted-start.json"))
+                manager.start(wait=False)
+                self.assertEqual(manager.process.wait(SECONDS), 2)
+                self.assertIn("accepted-start.json", manager.text())
+                self.assertIn("no-such-option", manager.text())
+                manager.command.pop()
+                manager.settle()
+                manager.start()
 
 
 if __name__ == "__main__":
