@@ -93,6 +93,10 @@
       "the clients' socket that was passed to the server can't be used: %s") \
     X(server_ended, CONNECTION_LOST, \
       "the server is stopping: connect again when it has started") \
+    X(server_cannot_start, CONNECTION_LOST, \
+      "the server can't start: its log says why ('journalctl -u gpushared', 'gpushare doctor')") \
+    X(server_cannot_start_why, CONNECTION_LOST, \
+      "the server can't start: %s: mend that, and ask again ('gpushare doctor' says more)") \
     X(client_killed, KILLED, \
       "an administrator ended the connection: %s: ask that user why, and connect again") \
     X(message_serial, PROTOCOL_VIOLATION, \

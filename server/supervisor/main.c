@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* gpushared: parses its options, sets the server up and runs it; or checks its configuration. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "common/messages.h"
 #include "common/limits/variables.h"
 #include "server/supervisor/admin/admin.h"
+#include "server/supervisor/admin/answer.h"
 #include "server/supervisor/admin/saved.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/accepted.h"
@@ -24,6 +26,7 @@
 #include "server/supervisor/worker/discovery.h"
 #include "server/supervisor/loop/listener.h"
 #include "server/supervisor/loop/notify.h"
+#include "server/supervisor/loop/refusal.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/survive.h"
 #include "server/supervisor/reload.h"
@@ -31,6 +34,12 @@
 #include "server/supervisor/view.h"
 
 #define SIGNALS 4
+
+/* Exit statuses: of those that the unit names no other start is made by systemd itself. */
+enum { STATUS_FAILED = 1, STATUS_USAGE = 2, STATUS_NEXT_MAY = 3 };
+
+/* A minute has no more than a dozen starts that fail, fewer than the unit allows. */
+#define REFUSAL_MS 5000
 
 struct gpushared {
     uv_loop_t loop;
@@ -44,9 +53,11 @@ struct gpushared {
     struct keeper keeper;         /* with settings.keeps */
     struct state_log_reader left; /* by the last server, with taking_over */
     bool taking_over;
-    char **argv;                /* of this process, or what the last server was started with */
-    struct error start_refused; /* text "": argv is this process's */
-    int status;                 /* the process's exit status */
+    char **argv;                     /* of this process, or what the last server was started with */
+    struct error start_refused;      /* text "": argv is this process's */
+    struct error trouble;            /* a reason why nobody can be served; text "": none */
+    int passed_client, passed_admin; /* the sockets that systemd passed; -1: none */
+    int status;                      /* the process's exit status */
 };
 
 static void supervisor_ready(void *context)
@@ -91,7 +102,8 @@ static void supervisor_unusable(void *context, const char *text)
 {
     struct gpushared *gpushared = context;
     log_unserved(&gpushared->settings, text);
-    gpushared->status = 1;
+    snprintf(gpushared->trouble.text, sizeof gpushared->trouble.text, "%s", text);
+    gpushared->status = STATUS_FAILED;
     gpushared_stop(gpushared);
 }
 
@@ -213,13 +225,14 @@ static int open_all(struct gpushared *gpushared)
      * start may have what this one lacks, or a configuration without a mistake. */
     if (error && gpushared->taking_over) {
         log_error(MESSAGE_TEXT(log_start_failed_over), why.text);
-        _exit(1);
+        _exit(STATUS_NEXT_MAY);
     }
     if (gpushared->taking_over)
         state_log_reader_close(&gpushared->left);
     if (error) {
         log_error("%s", why.text);
-        gpushared->status = 1;
+        gpushared->trouble = why;
+        gpushared->status = STATUS_FAILED;
         gpushared_stop(gpushared);
     }
     return 0;
@@ -341,46 +354,90 @@ static uint32_t read_settings(struct gpushared *gpushared, int argc, char **argv
     return 0;
 }
 
+/* Clients are told no more than that: the file's lines are the administrators'. */
+static void refuse_waiting(const struct gpushared *gpushared)
+{
+    struct error why;
+    struct refusal refusal = {.client_fd = gpushared->passed_client,
+                              .admin_fd = gpushared->passed_admin,
+                              .ended.error = error_set(&why, MESSAGE(server_cannot_start))};
+    if (refusal.client_fd < 0 && refusal.admin_fd < 0)
+        return;
+    snprintf(refusal.ended.text, sizeof refusal.ended.text, "%.*s",
+             (int)sizeof refusal.ended.text - 1, why.text);
+    uint32_t error = error_set(&why, MESSAGE(server_cannot_start_why), gpushared->trouble.text);
+    json_t *answer = admin_answer_refusal(error, why.text);
+    char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL, *line = NULL;
+    if (text && asprintf(&line, "%s\n", text) >= 0) {
+        refusal.answer = line;
+        refusal_give(&refusal, REFUSAL_MS);
+        free(line);
+    }
+    free(text);
+    json_decref(answer);
+}
+
+/* The server closes its own with its end. */
+static int keep_socket(int fd)
+{
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* Returns the exit status. */
+static int run(struct gpushared *gpushared)
+{
+    const struct settings *settings = &gpushared->settings;
+    int result = notify_open(&gpushared->notify, settings->notify_socket);
+    if (result < 0) {
+        log_error(MESSAGE_TEXT(log_notify_socket), settings->notify_socket, strerror(-result));
+        return STATUS_FAILED;
+    }
+    if (!keeping_begin(gpushared))
+        return STATUS_NEXT_MAY;
+    if (!gpushared->taking_over &&
+        discovery_run(&gpushared->discovery, settings, &gpushared->trouble)) {
+        log_unserved(settings, gpushared->trouble.text);
+        return STATUS_FAILED;
+    }
+    settings_take_arena(&gpushared->settings, &gpushared->discovery.arena);
+    int status = gpushared_serve(gpushared);
+    notify_drain(&gpushared->notify);
+    notify_close(&gpushared->notify);
+    keeper_close(&gpushared->keeper);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     static struct gpushared gpushared;
-    struct error why;
+    struct settings *settings = &gpushared.settings;
     log_open("gpushared", LOG_LEVEL_INFO, LOG_FORM_PLAIN);
-    if (read_settings(&gpushared, argc, argv, &why)) {
-        log_error("%s", why.text);
-        return 2;
+    uint32_t error = read_settings(&gpushared, argc, argv, &gpushared.trouble);
+    gpushared.passed_client = keep_socket(settings->socket_fd);
+    gpushared.passed_admin = keep_socket(settings->admin_socket_fd);
+    if (error) {
+        log_error("%s", gpushared.trouble.text);
+        refuse_waiting(&gpushared);
+        return STATUS_USAGE;
     }
-    if (gpushared.settings.page) {
-        settings_print(gpushared.settings.page, stdout);
-        return fflush(stdout) == 0 ? 0 : 1;
+    gpushared.trouble.text[0] = 0;
+    if (settings->page) {
+        settings_print(settings->page, stdout);
+        return fflush(stdout) == 0 ? 0 : STATUS_FAILED;
     }
-    if (gpushared.settings.check_config)
-        return check_config(&gpushared.settings);
-    log_open("gpushared", gpushared.settings.log_level, gpushared.settings.log_form);
-    if (gpushared.settings.log_form == LOG_FORM_JOURNAL)
+    if (settings->check_config)
+        return check_config(settings);
+    log_open("gpushared", settings->log_level, settings->log_form);
+    if (settings->log_form == LOG_FORM_JOURNAL)
         log_journal_open(LOG_JOURNAL_SOCKET, "gpushared");
     if (gpushared.start_refused.text[0])
         log_error(MESSAGE_TEXT(accepted_start_in_force), gpushared.start_refused.text,
                   ACCEPTED_START_FILE);
     variables_check(environ, warn_of_variable, NULL);
     variables_check_clients(environ, warn_of_variable, NULL);
-    int result = notify_open(&gpushared.notify, gpushared.settings.notify_socket);
-    if (result < 0) {
-        log_error(MESSAGE_TEXT(log_notify_socket), gpushared.settings.notify_socket,
-                  strerror(-result));
-        return 1;
-    }
-    if (!keeping_begin(&gpushared))
-        return 1;
-    if (!gpushared.taking_over && discovery_run(&gpushared.discovery, &gpushared.settings, &why)) {
-        log_unserved(&gpushared.settings, why.text);
-        return 1;
-    }
-    settings_take_arena(&gpushared.settings, &gpushared.discovery.arena);
-    int exit_status = gpushared_serve(&gpushared);
-    notify_drain(&gpushared.notify);
-    notify_close(&gpushared.notify);
-    keeper_close(&gpushared.keeper);
-    free(gpushared.settings.kept);
-    return exit_status;
+    int status = run(&gpushared);
+    if (gpushared.trouble.text[0])
+        refuse_waiting(&gpushared);
+    free(settings->kept);
+    return status;
 }

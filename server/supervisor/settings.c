@@ -163,7 +163,8 @@ static const char usage_end[] =
     "gpushared nor a client reads.\n"
     "\n"
     "exit status: 0 stopped by a signal, or done; 1 failed, or the configuration\n"
-    "file has a mistake; 2 wrong usage, or a variable's value\n";
+    "file has a mistake; 2 wrong usage, or a variable's value; 3 could not take over from\n"
+    "another server: the next start may\n";
 
 void settings_default(struct settings *settings)
 {

@@ -80,7 +80,7 @@ class Accepted(unittest.TestCase):
                 manager.kill()
                 spoil(self.copy)
                 manager.start(wait=False)
-                self.assertEqual(manager.process.wait(SECONDS), 1)
+                self.assertEqual(manager.process.wait(SECONDS), 3)
                 self.assertIn("accepted.yaml", manager.text())
                 # What is left waits for a server whose file is right.
                 manager.configure("clients: {memory: {limit: 512M}}\n")

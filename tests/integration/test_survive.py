@@ -224,7 +224,7 @@ class Survive(SurviveCase):
             with open(path, "w", encoding="utf-8") as file:
                 file.write("profiles: 3\n")
             manager.start(wait=False)
-            self.assertEqual(manager.process.wait(), 1, manager.text())
+            self.assertEqual(manager.process.wait(), 3, manager.text())
             self.assertIn("leaves what the last one left to the next", manager.text())
             with open(path, "w", encoding="utf-8") as file:
                 file.write("{}\n")

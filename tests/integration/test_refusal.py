@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""A server that can't start answers those who wait at the sockets that a service manager passed: a manager that starts one for each
+connection would do so again and again, until it gives up."""
+import os
+import random
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from private_server import ENV, GPUSHARE, GPUSHARECTL, SECONDS, run  # noqa: E402
+from service_manager import Manager  # noqa: E402
+from survive_case import draw_seed  # noqa: E402
+
+CAUSES = {
+    "a driver that is not there": (["--driver", "/nowhere/libcuda.so.1"], {}, "{}\n", 1, "/nowhere/libcuda.so.1"),
+    "an option": (["--no-such-option"], {}, "{}\n", 2, "no-such-option"),
+    "a variable": ([], {"GPUSHARE_MEMORY_LIMIT": "16 G"}, "{}\n", 2, "GPUSHARE_MEMORY_LIMIT"),
+    "the configuration": ([], {}, "clients: {memory: {limt: 1G}}\n", 1, "limt"),
+}
+
+
+class Refusal(unittest.TestCase):
+    def ask(self, manager):
+        client = {**ENV, "GPUSHARE_SOCKET": manager.client}
+        return [subprocess.Popen(command, env=client, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                for command in ([GPUSHARECTL, "--socket", manager.admin, "status"], [GPUSHARE, "info"])]
+
+    def check_answers(self, asked, cause):
+        (admin, client) = [one.communicate(timeout=SECONDS)[1] for one in asked]
+        self.assertEqual([one.returncode != 0 for one in asked], [True, True])
+        self.assertIn("the server can't start: ", admin)
+        self.assertIn(cause, admin)
+        self.assertIn("the server can't start: its log says why", client)
+        # Lines of the configuration are the administrators'.
+        self.assertNotIn(cause, client)
+
+    def test_those_who_wait_and_those_who_come_are_told(self):
+        rng = random.Random(draw_seed())
+        for name, (options, variables, config, status, cause) in CAUSES.items():
+            with self.subTest(name), Manager() as manager:
+                self.assertEqual(manager.kill(signal.SIGTERM), 0)
+                manager.command, manager.env = manager.command + options, {**manager.env, **variables}
+                manager.configure(config)
+                waiting = [self.ask(manager) for _ in range(rng.randrange(1, 4))]
+                for one in (one for asked in waiting for one in asked):
+                    self.wait_until_it_waits(one)
+                manager.start(wait=False)
+                for asked in waiting:
+                    self.check_answers(asked, cause)
+                # It stays for seconds, and answers whoever comes.
+                self.check_answers(self.ask(manager), cause)
+                self.assertEqual(manager.process.wait(SECONDS), status)
+                # Nobody waits any more: there is no reason for a start.
+                self.assertEqual([self.waits_at(manager, kind) for kind in ("client", "admin")], [False, False])
+                # Mended, the same sockets serve.
+                manager.command, manager.env = manager.command[:len(manager.command) - len(options)], {**ENV}
+                manager.configure("{}\n")
+                manager.start()
+                self.assertEqual(run(GPUSHARE, "info", GPUSHARE_SOCKET=manager.client).returncode, 0)
+
+    def wait_until_it_waits(self, process):
+        """Until it sleeps in a system call that receives: it has connected, and asked."""
+        while process.poll() is None:
+            try:
+                with open(f"/proc/{process.pid}/syscall", encoding="utf-8") as file:
+                    words = file.read().split()
+            except OSError:
+                continue
+            # poll, recvfrom, recvmsg, read, ppoll, epoll_wait, epoll_pwait; of aarch64 behind them.
+            if words and words[0] in {"7", "45", "47", "0", "271", "232", "281", "73", "207", "212", "63", "22"}:
+                return
+        self.fail(f"it does not wait: {process.communicate()}")
+
+    def waits_at(self, manager, kind):
+        one = manager.listening[kind]
+        one.setblocking(False)
+        try:
+            one.accept()
+            return True
+        except BlockingIOError:
+            return False
+        finally:
+            one.setblocking(True)
+
+    def test_one_that_nobody_asks_ends_by_itself(self):
+        with Manager() as manager:
+            self.assertEqual(manager.kill(signal.SIGTERM), 0)
+            manager.command += ["--driver", "/nowhere/libcuda.so.1"]
+            manager.start(wait=False)
+            self.assertEqual(manager.process.wait(SECONDS), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
