@@ -22,6 +22,7 @@
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/own_request.h"
 #include "server/supervisor/session/quota.h"
+#include "server/supervisor/session/session_state.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/transaction.h"
 
@@ -587,10 +588,11 @@ static void count_changes(struct reload *reload)
 static void take_effect(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
+    struct session *session;
     if (!reload->of_totals)
         configuration_takes_effect(reload);
     for (size_t i = 0; i < reload->count; i++) {
-        struct session *session = client_find(reload, reload->changes[i].client);
+        session = client_find(reload, reload->changes[i].client);
         if (!session)
             continue;
         session->keeping.earlier &= reload->of_totals;
@@ -601,6 +603,10 @@ static void take_effect(struct reload *reload)
     for (uint32_t i = 0; reload->reset && i < supervisor->server.device_count; i++)
         supervisor->server.devices[i].newcomers = allowance_none;
     account_moves_commit(supervisor);
+    /* When the answer is there this server may be ended, and the next one has to find what is in
+     * force. */
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        session_touch(session);
     if (!reload->of_totals)
         count_changes(reload);
 }
