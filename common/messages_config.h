@@ -204,6 +204,12 @@
     X(log_config_time, SUCCESS, \
       "%s:%u: shares of time have an effect in modes strict and fair only, and GPU %u is in " \
       "mode %s") \
+    X(configuration_copied, SUCCESS, \
+      "the configuration file is refused, and the last server's goes on: the next stop or boot leaves no " \
+      "server; mend the file, then gpusharectl reload: %s") \
+    X(configuration_refused, SUCCESS, \
+      "the configuration file is refused, and what was in force before it goes on: a server that starts anew " \
+      "reads the file again; mend it, then gpusharectl reload: %s") \
     X(accepted_in_force, SUCCESS, \
       "%s; the clients of the last server go on with the configuration that it had, %s: mend the " \
       "file, then 'gpusharectl reload'") \

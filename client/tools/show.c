@@ -11,6 +11,7 @@
 #include "client/tools/brief.h"
 #include "client/tools/cell.h"
 #include "client/tools/table.h"
+#include "common/error.h"
 #include "common/limits/allowance.h"
 #include "common/messages.h"
 #include "common/units.h"
@@ -385,6 +386,18 @@ void show_drained(FILE *out, const json_t *answer)
     }
 }
 
+void show_server_warnings(FILE *out, const json_t *answer)
+{
+    const json_t *warnings = json_object_get(answer, "warnings"), *warning;
+    char shown[ERROR_TEXT_BYTES];
+    for (size_t i = 0; (warning = json_array_get(warnings, i)); i++) {
+        const char *text = json_string_value(json_object_get(warning, "text"));
+        snprintf(shown, sizeof shown, "%s", text ? text : "");
+        table_clean(shown);
+        fprintf(out, "warning: %s\n", shown);
+    }
+}
+
 void show_status(FILE *out, const json_t *answer, const struct sample *sample,
                  struct table_look look)
 {
@@ -396,6 +409,7 @@ void show_status(FILE *out, const json_t *answer, const struct sample *sample,
     else
         show_devices(out, answer, look);
     show_drained(out, answer);
+    show_server_warnings(out, answer);
     for (size_t i = 0; (device = json_array_get(devices, i)); i++) {
         show_trouble(out, device);
         show_singly(out, device);

@@ -19,6 +19,8 @@
 void show_kill(FILE *out, const json_t *answer);
 /* The GPUs that are drained, a line each. answer: to "status". */
 void show_drained(FILE *out, const json_t *answer);
+/* The server's own warnings, a line each. answer: likewise. */
+void show_server_warnings(FILE *out, const json_t *answer);
 /* sample: for the table that fits a terminal; NULL: for the one with everything. */
 void show_status(FILE *out, const json_t *answer, const struct sample *sample,
                  struct table_look look);

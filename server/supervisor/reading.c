@@ -71,13 +71,15 @@ static uint32_t read_accepted(const struct supervisor *supervisor, struct config
     return error;
 }
 
-uint32_t reading_now(const struct supervisor *supervisor, bool taking_over, struct config **config,
+uint32_t reading_now(struct supervisor *supervisor, bool taking_over, struct config **config,
                      struct error *why)
 {
     uint32_t error = read_file(supervisor, supervisor->server.config != NULL, config, why);
-    if (error && taking_over && !read_accepted(supervisor, config, why))
-        error = 0;
-    return error;
+    if (!error || !taking_over || read_accepted(supervisor, config, why))
+        return error;
+    supervisor->refused.why = *why;
+    supervisor->refused.copied = true;
+    return 0;
 }
 
 static int reading_run(struct job *job)

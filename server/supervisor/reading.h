@@ -21,8 +21,9 @@ struct supervisor;
 
 /* Reads the file at once. *config: the caller's; NULL after an error, and where no file is named or
  * the usual one is missing. taking_over: if the file is refused, the copy of what the last server
- * had in force takes its place (config/accepted.h), and the refusal is logged. */
-uint32_t reading_now(const struct supervisor *supervisor, bool taking_over, struct config **config,
+ * had in force takes its place (config/accepted.h); the refusal is logged, and administrators see
+ * it (view_warning) until a reload puts the file in force. */
+uint32_t reading_now(struct supervisor *supervisor, bool taking_over, struct config **config,
                      struct error *why);
 
 /* Begins to read the file on another thread. done is called once, from the loop and never before
@@ -31,7 +32,8 @@ uint32_t reading_now(const struct supervisor *supervisor, bool taking_over, stru
 struct reading *reading_start(struct supervisor *supervisor, void (*done)(void *context),
                               void *context);
 
-/* Result and *config of a reading that is done are as from reading_now. Frees it. */
+/* Result and *config of a reading that is done are as from reading_now, of one that takes nothing
+ * over. Frees it. */
 uint32_t reading_take(struct reading *reading, struct config **config, struct error *why);
 
 #endif

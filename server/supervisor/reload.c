@@ -760,6 +760,13 @@ uint32_t reload_file(struct supervisor *supervisor, bool reset, reload_done *don
     return 0;
 }
 
+/* The outcome of a reload of the file: why has number 0 if that is in force. */
+static void file_is_over(struct supervisor *supervisor, const struct error *why)
+{
+    supervisor->refused.why = *why;
+    supervisor->refused.copied &= why->number != 0;
+}
+
 static void begin_with_file(struct supervisor *supervisor)
 {
     const struct reload_file file = *supervisor->reload_file;
@@ -775,8 +782,10 @@ static void begin_with_file(struct supervisor *supervisor)
     }
     if (!error)
         error = reload_begin(&reload, &over, &why);
-    if (over)
+    if (over) {
+        file_is_over(supervisor, &why);
         file.asker.done(file.asker.context, error, why.text);
+    }
 }
 
 void reload_advance(struct supervisor *supervisor)
@@ -784,6 +793,8 @@ void reload_advance(struct supervisor *supervisor)
     struct reload *reload = supervisor->reload;
     if (reload && go_on(reload)) {
         const struct error why = reload->transaction.why;
+        if (!reload->of_totals)
+            file_is_over(supervisor, &why);
         reload_finish(reload);
         reload->asker.done(reload->asker.context, why.number, why.text);
         free(reload);

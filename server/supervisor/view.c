@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
@@ -248,6 +249,42 @@ int view_usage(struct supervisor *supervisor, uint32_t client,
     if (result < 0)
         free(question);
     return result;
+}
+
+static void warn_of_configuration(const struct supervisor *supervisor, struct error *what)
+{
+    if (supervisor->refused.copied)
+        error_set(what, MESSAGE(configuration_copied), supervisor->refused.why.text);
+    else
+        error_set(what, MESSAGE(configuration_refused), supervisor->refused.why.text);
+}
+
+static bool warning_is_on(const struct supervisor *supervisor, enum server_warning warning)
+{
+    switch (warning) {
+    case WARNING_CONFIGURATION_REFUSED:
+        return supervisor->refused.why.number != 0;
+    default:
+        return false;
+    }
+}
+
+bool view_warning(const struct supervisor *supervisor, enum server_warning warning,
+                  struct error *what)
+{
+    static void (*const words[])(const struct supervisor *, struct error *) = {
+        [WARNING_CONFIGURATION_REFUSED] = warn_of_configuration};
+    if (!warning_is_on(supervisor, warning))
+        return false;
+    if (what)
+        words[warning](supervisor, what);
+    return true;
+}
+
+const char *view_warning_name(enum server_warning warning)
+{
+    static const char *const names[] = {[WARNING_CONFIGURATION_REFUSED] = "configuration_refused"};
+    return names[warning];
 }
 
 void view_config(const struct supervisor *supervisor, struct config_view *view)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/error.h"
 #include "common/limits/allowance.h"
 #include "common/limits/limits.h"
 #include "protocol.h"
@@ -118,6 +119,16 @@ const struct history *view_history(struct supervisor *supervisor);
 
 /* Fills *view. */
 void view_server(const struct supervisor *supervisor, struct server_view *view);
+
+/* What administrators should do something about, while it lasts. */
+enum server_warning { WARNING_CONFIGURATION_REFUSED, SERVER_WARNINGS };
+
+/* As in the answer to status. Static. */
+const char *view_warning_name(enum server_warning warning);
+
+/* Whether this is so; then *what, which may be NULL, gets a sentence: the cause and the remedy. */
+bool view_warning(const struct supervisor *supervisor, enum server_warning warning,
+                  struct error *what);
 
 struct config_view {
     const char *file; /* NULL: none is in force; valid until the next reload */

@@ -11,10 +11,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import json_check  # noqa: E402
 from private_server import ENV, GPUSHARE, GPUSHARED, SECONDS, run  # noqa: E402
 from service_manager import Manager  # noqa: E402
 from survive_case import draw_seed  # noqa: E402
@@ -64,6 +66,57 @@ class Accepted(unittest.TestCase):
                 steady.terminate()
                 steady.communicate(timeout=SECONDS)
                 self.assertEqual(steady.returncode, 0)
+
+    def assert_shown(self, manager, *words):
+        """All that look at the server say that the file is refused, with these words, or say nothing if there are none."""
+        status, metrics = (json.loads(manager.ctl("--json", what).stdout) for what in ("status", "metrics"))
+        for name, answer in (("status", status), ("metrics", metrics)):
+            json_check.check("admin-" + name, answer)
+        self.assertEqual([warning["name"] for warning in status["warnings"]], ["configuration_refused"] if words else [])
+        self.assertEqual(metrics["configuration_refused"], bool(words))
+        self.assertRegex(manager.ctl("metrics").stdout, rf"(?m)^gpushare_configuration_refused {int(bool(words))}(\.0)?$")
+        doctor = json.loads(run(GPUSHARE, "doctor", "--socket", manager.client, "--json").stdout)["checks"]
+        for text in (status["warnings"][0]["text"] if words else "",
+                     *("\n".join(line for line in manager.ctl(*command).stdout.splitlines() if line.startswith("warning: "))
+                       for command in ((), ("status",), ("status", "--wide"))),
+                     "".join(check["text"] for check in doctor if check["status"] == "warn" and check["subject"] == "server")):
+            self.assertEqual(bool(text), bool(words), text)
+            for word in (*words, *("gpusharectl reload",)[:len(words)]):
+                self.assertIn(word, text)
+
+    def test_a_file_that_is_refused_is_shown_until_it_is_mended(self):
+        good = "clients: {memory: {limit: 512M}}\n"
+        with self.manager(good) as manager:
+            file = manager.file("config.yaml")
+            self.assert_shown(manager)
+            manager.configure(MISTAKES[0])
+            self.assertEqual(manager.ctl("reload").returncode, 1)
+            self.assert_shown(manager, f"{file}:1: ", "limt", "what was in force before")
+            manager.configure(good)
+            self.assertEqual(manager.ctl("reload").returncode, 0)
+            self.assert_shown(manager)
+            manager.configure(MISTAKES[0])
+            manager.kill()
+            manager.start()
+            manager.worker()
+            self.assert_shown(manager, f"{file}:1: ", "limt", "the next stop or boot")
+            # Another mistake, and the signal in the place of the command.
+            manager.configure(MISTAKES[2])
+            manager.process.send_signal(signal.SIGHUP)
+            end = time.monotonic() + SECONDS
+            while 'GPU "31"' not in manager.ctl("status").stdout and time.monotonic() < end:
+                time.sleep(0.01)
+            self.assert_shown(manager, 'GPU "31"', "the next stop or boot")
+            manager.configure(good)
+            self.assertEqual(manager.ctl("reload").returncode, 0)
+            self.assert_shown(manager)
+
+    def test_a_file_that_has_vanished_is_shown(self):
+        with self.manager("{}\n") as manager:
+            self.assert_shown(manager)
+            os.unlink(manager.file("config.yaml"))
+            self.assertEqual(manager.ctl("reload").returncode, 1)
+            self.assert_shown(manager, manager.file("config.yaml"))
 
     def test_a_reload_that_is_refused_is_not_kept(self):
         with self.manager("clients: {memory: {limit: 512M}}\n") as manager:

@@ -58,9 +58,10 @@ static void check_state(struct exam *exam)
                 json_integer_value(json_object_get(status, "clients_max")));
 }
 
-static void check_warnings(struct exam *exam, const json_t *device, const char *subject)
+/* about: the server's state, or a device's. */
+static void check_warnings(struct exam *exam, const json_t *about, const char *subject)
 {
-    const json_t *warnings = json_object_get(device, "warnings");
+    const json_t *warnings = json_object_get(about, "warnings");
     for (size_t i = 0; i < json_array_size(warnings); i++)
         report_note(&exam->report, REPORT_WARN, subject, "%s",
                     text_of(json_array_get(warnings, i), "text"));
@@ -99,6 +100,7 @@ void check_server_run(struct exam *exam)
         return;
     exam->server = visible_server(exam);
     check_state(exam);
+    check_warnings(exam, exam->status, SERVER);
     for (size_t i = 0; i < json_array_size(devices); i++)
         check_device(exam, json_array_get(devices, i));
 }

@@ -92,6 +92,7 @@ void overview_print(FILE *out, const struct overview *overview, struct table_loo
             cell_integer(overview->status, "clients", clients));
     brief_devices(out, overview->status, &overview->sample, look);
     show_drained(out, overview->status);
+    show_server_warnings(out, overview->status);
     fputc('\n', out);
     print_clients(out, overview, look);
 }

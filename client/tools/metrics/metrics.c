@@ -59,6 +59,10 @@ static const struct column of_server[] = {
     {{"gpushare_images_cached_bytes", GAUGE, "bytes", "Bytes of the module images that are kept."},
      "images_cached_bytes",
      0},
+    {{"gpushare_configuration_refused", GAUGE, NULL,
+      "1 while the configuration file is refused, and what was in force before goes on."},
+     "configuration_refused",
+     0},
 };
 
 static const struct column of_gpu[] = {

@@ -332,6 +332,21 @@ static json_t *warnings_json(const struct device_view *view)
     return warnings;
 }
 
+static json_t *server_warnings_json(const struct supervisor *supervisor)
+{
+    json_t *warnings = json_array();
+    struct error what;
+    for (enum server_warning i = 0; i < SERVER_WARNINGS; i++) {
+        if (!view_warning(supervisor, i, &what))
+            continue;
+        struct admin_json warning = admin_json_new();
+        admin_json_put(&warning, "name", json_string(view_warning_name(i)));
+        admin_json_put(&warning, "text", admin_json_text(what.text));
+        json_array_append_new(warnings, admin_json_finish(&warning));
+    }
+    return warnings;
+}
+
 static json_t *compilations_json(const struct device_view *view)
 {
     static const char *const names[] = {[ACTIVITY_COMPILING] = "running",
@@ -456,6 +471,7 @@ json_t *admin_answer_status(const struct supervisor *supervisor, const struct ad
     /* A device has one context, which is one address space: see docs/architecture.md. */
     admin_json_put(&answer, "kernel_isolation", json_string("none"));
     admin_answer_put_server(&answer, supervisor);
+    admin_json_put(&answer, "warnings", server_warnings_json(supervisor));
     json_t *devices = json_array();
     for (uint32_t i = 0; i < view_device_count(supervisor); i++)
         if (json_array_append_new(devices, device_json(supervisor, i, usages)) < 0)

@@ -189,6 +189,9 @@ json_t *admin_metrics_answer(struct supervisor *supervisor, uint32_t shown)
     struct showing showing = {.rows = json_array(), .left = shown};
     admin_answer_put_versions(&answer);
     admin_answer_put_server(&answer, supervisor);
+    for (enum server_warning i = 0; i < SERVER_WARNINGS; i++)
+        admin_json_put(&answer, view_warning_name(i),
+                       json_boolean(view_warning(supervisor, i, NULL)));
     admin_json_put(&answer, "devices", devices_json(supervisor, history));
     admin_json_put(&answer, "faults", faults_json(history));
     admin_json_put(&answer, "users", users_json(history));

@@ -351,6 +351,21 @@ bool owner_total_is_set(const struct supervisor *self, const struct account_owne
     return allowance_has(limits, resource, ALLOWANCE_LIMIT);
 }
 
+/* It has one. */
+bool view_warning(const struct supervisor *self, enum server_warning warning, struct error *what)
+{
+    (void)self;
+    if (what)
+        error_set(what, 1, "mend number %d", (int)warning);
+    return warning == WARNING_CONFIGURATION_REFUSED;
+}
+
+const char *view_warning_name(enum server_warning warning)
+{
+    (void)warning;
+    return "configuration_refused";
+}
+
 void view_config(const struct supervisor *self, struct config_view *view)
 {
     *view = (struct config_view){
