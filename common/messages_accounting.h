@@ -15,6 +15,8 @@
       "accounting needs a file: {file: /var/lib/gpushare/accounting.jsonl}") \
     X(log_accounting_not_written, SUCCESS, \
       "accounting: %s can't be written: %s: lines wait until it can") \
+    X(accounting_waits, SUCCESS, \
+      "accounting: %s can't be written (%s), and its lines wait: see the room and the rights of its folder") \
     X(log_accounting_written, SUCCESS, \
       "accounting: %s is written again") \
     X(log_accounting_lost, SUCCESS, \

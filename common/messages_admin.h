@@ -192,6 +192,9 @@
       "%s: the values of %s %s are not in force: %s") \
     X(log_saved_value_refused, SUCCESS, \
       "%s: the value %s of %s %s is not in force: %s") \
+    X(saved_waits, SUCCESS, \
+      "%s can't be written (%s), so what is set with --save does not outlive the server: see the room and the " \
+      "rights of its folder, then set it again") \
     X(log_saved_not_written, SUCCESS, \
       "%s can't be written: %s") \
     X(trace_late, DEVICE_NOT_READY, \

@@ -210,6 +210,9 @@
     X(configuration_refused, SUCCESS, \
       "the configuration file is refused, and what was in force before it goes on: a server that starts anew " \
       "reads the file again; mend it, then gpusharectl reload: %s") \
+    X(configuration_not_copied, SUCCESS, \
+      "%s/accepted.yaml can't be written (%s), so a server that takes over needs a file without a mistake: see " \
+      "the room and the rights there, then gpusharectl reload") \
     X(accepted_in_force, SUCCESS, \
       "%s; the clients of the last server go on with the configuration that it had, %s: mend the " \
       "file, then 'gpusharectl reload'") \

@@ -104,6 +104,11 @@
       "gpushared %s (process %lld) runs for %s on %s; clients: %lld of at most %lld") \
     X(doctor_server_unseen, SUCCESS, \
       "it serves clients; it shows its state to users who may open the admin socket") \
+    X(doctor_state, SUCCESS, \
+      "%s has room: %s") \
+    X(doctor_state_full, SUCCESS, \
+      "%s has room for %s and %llu files only, and what is set with --save, the accounting and a copy of the " \
+      "configuration lie there; make room") \
     X(doctor_gpu, SUCCESS, \
       "%s is ready; its clients: %lld") \
     X(doctor_gpu_no_trouble, SUCCESS, \

@@ -635,7 +635,8 @@ static void reload_finish(struct reload *reload)
     account_moves_free(&reload->accounts);
     total_override_free(&reload->overrides);
     if (!reload->of_totals && !reload->transaction.why.number && supervisor->server.keeper)
-        accepted_keep(supervisor->server.settings->state, supervisor->server.config);
+        supervisor->copy_failed =
+            -accepted_keep(supervisor->server.settings->state, supervisor->server.config);
     if (!reload->of_totals)
         config_free(reload->config);
     supervisor->reload = NULL;

@@ -276,6 +276,7 @@ static void write_ended(uv_work_t *work, int status)
     struct saved *saved = write->saved;
     (void)status; /* never cancelled */
     queue_take(&saved->writes);
+    saved->failed = -write->result;
     if (write->result < 0) {
         log_error(MESSAGE_TEXT(log_saved_not_written), saved->file, strerror(-write->result));
     } else {

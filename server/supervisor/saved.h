@@ -43,6 +43,7 @@ struct saved {
     json_t *written;       /* what the file has; NULL: nothing */
     struct queue writes;   /* that have not ended; the first one is under way */
     struct error trouble;  /* number 0: the file was read, or there was none */
+    int failed;            /* why the latest write failed: an errno; 0: it did not */
 };
 
 /* result: 0, or -errno of what failed. */

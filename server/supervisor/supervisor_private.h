@@ -33,12 +33,13 @@ struct supervisor {
     struct reload_file *reload_file; /* the one whose file is being read, or NULL */
     struct {
         uint32_t clients, settings;
-    } reloaded;          /* how many the latest reload of the file changed; view.h */
+    } reloaded; /* how many the latest reload of the file changed; view.h */
     struct {
         struct error why; /* number 0: the file was not refused when it was read last */
         bool copied;      /* the copy of the last server's is in force since */
-    } refused;           /* of the configuration file */
-    struct saved *saved; /* empty until admin_saved_restore has read it */
+    } refused;            /* of the configuration file */
+    int copy_failed;      /* why the copy of what is in force could not be written: an errno; 0 */
+    struct saved *saved;  /* empty until admin_saved_restore has read it */
     bool ready, stopping, stopped;
     bool tells_ready; /* when what is kept says so, too */
     struct discovery discovery;

@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/messages.h"
+#include "common/regular_file.h"
 #include "common/units.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
@@ -259,11 +260,38 @@ static void warn_of_configuration(const struct supervisor *supervisor, struct er
         error_set(what, MESSAGE(configuration_refused), supervisor->refused.why.text);
 }
 
+static void warn_of_copy(const struct supervisor *supervisor, struct error *what)
+{
+    error_set(what, MESSAGE(configuration_not_copied), supervisor->server.settings->state,
+              regular_file_reason(supervisor->copy_failed));
+}
+
+static void warn_of_accounting(const struct supervisor *supervisor, struct error *what)
+{
+    const struct outbox *outbox = &supervisor->server.accounting.outbox;
+    error_set(what, MESSAGE(accounting_waits), outbox->path, regular_file_reason(outbox->error));
+}
+
+static void warn_of_saved(const struct supervisor *supervisor, struct error *what)
+{
+    const struct saved *saved = supervisor->saved;
+    if (saved->trouble.number)
+        *what = saved->trouble;
+    else
+        error_set(what, MESSAGE(saved_waits), saved->file, regular_file_reason(saved->failed));
+}
+
 static bool warning_is_on(const struct supervisor *supervisor, enum server_warning warning)
 {
     switch (warning) {
     case WARNING_CONFIGURATION_REFUSED:
         return supervisor->refused.why.number != 0;
+    case WARNING_CONFIGURATION_NOT_COPIED:
+        return supervisor->copy_failed != 0;
+    case WARNING_ACCOUNTING_NOT_WRITTEN:
+        return supervisor->server.accounting.outbox.failing;
+    case WARNING_SAVED_NOT_KEPT:
+        return supervisor->saved->trouble.number != 0 || supervisor->saved->failed != 0;
     default:
         return false;
     }
@@ -273,7 +301,11 @@ bool view_warning(const struct supervisor *supervisor, enum server_warning warni
                   struct error *what)
 {
     static void (*const words[])(const struct supervisor *, struct error *) = {
-        [WARNING_CONFIGURATION_REFUSED] = warn_of_configuration};
+        [WARNING_CONFIGURATION_REFUSED] = warn_of_configuration,
+        [WARNING_CONFIGURATION_NOT_COPIED] = warn_of_copy,
+        [WARNING_ACCOUNTING_NOT_WRITTEN] = warn_of_accounting,
+        [WARNING_SAVED_NOT_KEPT] = warn_of_saved,
+    };
     if (!warning_is_on(supervisor, warning))
         return false;
     if (what)
@@ -283,7 +315,12 @@ bool view_warning(const struct supervisor *supervisor, enum server_warning warni
 
 const char *view_warning_name(enum server_warning warning)
 {
-    static const char *const names[] = {[WARNING_CONFIGURATION_REFUSED] = "configuration_refused"};
+    static const char *const names[] = {
+        [WARNING_CONFIGURATION_REFUSED] = "configuration_refused",
+        [WARNING_CONFIGURATION_NOT_COPIED] = "configuration_not_copied",
+        [WARNING_ACCOUNTING_NOT_WRITTEN] = "accounting_not_written",
+        [WARNING_SAVED_NOT_KEPT] = "saved_not_kept",
+    };
     return names[warning];
 }
 

@@ -120,8 +120,14 @@ const struct history *view_history(struct supervisor *supervisor);
 /* Fills *view. */
 void view_server(const struct supervisor *supervisor, struct server_view *view);
 
-/* What administrators should do something about, while it lasts. */
-enum server_warning { WARNING_CONFIGURATION_REFUSED, SERVER_WARNINGS };
+/* States about which administrators should do something, while they last. */
+enum server_warning {
+    WARNING_CONFIGURATION_REFUSED,
+    WARNING_CONFIGURATION_NOT_COPIED,
+    WARNING_ACCOUNTING_NOT_WRITTEN,
+    WARNING_SAVED_NOT_KEPT,
+    SERVER_WARNINGS
+};
 
 /* As in the answer to status. Static. */
 const char *view_warning_name(enum server_warning warning);

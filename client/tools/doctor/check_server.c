@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "client/gpushare.h"
 #include "client/tools/doctor/checks.h"
@@ -11,6 +13,13 @@
 
 #define SERVER  "server"
 #define LIBRARY "library"
+#define STATE   "state folder"
+
+/* saved.json and accepted.yaml have 4 and 1 MiB at most, and lie beside their new ones while these
+ * are written; a write of the accounting has a quarter of a MiB. Twice that, as a warning should
+ * come before. */
+#define STATE_ROOM  ((uint64_t)12 << 20)
+#define STATE_FILES 4
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -89,6 +98,40 @@ static void check_device(struct exam *exam, const json_t *device)
     check_warnings(exam, device, subject);
 }
 
+/* A folder that is not there yet is made when there is something to write, where its parent has
+ * room. */
+static bool room_of(const struct exam *exam, const char *folder, struct statvfs *room)
+{
+    char path[PATH_MAX], full[PATH_MAX];
+    snprintf(path, sizeof path, "%s", folder);
+    while (statvfs(place_path(&exam->place, path, full), room) < 0) {
+        char *slash = strrchr(path, '/');
+        if (errno != ENOENT || !slash || slash == path)
+            return false;
+        *slash = '\0';
+    }
+    return true;
+}
+
+/* The server may be in another container, with a folder of the same name. */
+static void check_state_folder(struct exam *exam)
+{
+    const char *folder = json_string_value(json_object_get(exam->status, "state_folder"));
+    struct statvfs room;
+    char text[UNITS_TEXT];
+    if (!folder || !exam->server || !room_of(exam, folder, &room))
+        return;
+    const uint64_t bytes = (uint64_t)room.f_bavail * room.f_frsize;
+    /* Some file systems have no number of files, and say 0. */
+    const bool few = room.f_files && room.f_favail < STATE_FILES;
+    units_format_bytes(bytes, text);
+    if (bytes < STATE_ROOM || few)
+        report_note(&exam->report, REPORT_WARN, STATE, MESSAGE_TEXT(doctor_state_full), folder,
+                    text, (unsigned long long)room.f_favail);
+    else
+        report_note(&exam->report, REPORT_OK, STATE, MESSAGE_TEXT(doctor_state), folder, text);
+}
+
 void check_server_run(struct exam *exam)
 {
     const json_t *devices = json_object_get(exam->status, "devices");
@@ -101,6 +144,7 @@ void check_server_run(struct exam *exam)
     exam->server = visible_server(exam);
     check_state(exam);
     check_warnings(exam, exam->status, SERVER);
+    check_state_folder(exam);
     for (size_t i = 0; i < json_array_size(devices); i++)
         check_device(exam, json_array_get(devices, i));
 }

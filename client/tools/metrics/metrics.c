@@ -63,6 +63,18 @@ static const struct column of_server[] = {
       "1 while the configuration file is refused, and what was in force before goes on."},
      "configuration_refused",
      0},
+    {{"gpushare_configuration_not_copied", GAUGE, NULL,
+      "1 while a server that takes over would find no copy of the configuration in force."},
+     "configuration_not_copied",
+     0},
+    {{"gpushare_accounting_not_written", GAUGE, NULL,
+      "1 while lines of the accounting wait, for its file can't be written."},
+     "accounting_not_written",
+     0},
+    {{"gpushare_saved_not_kept", GAUGE, NULL,
+      "1 while what is set with --save does not outlive the server."},
+     "saved_not_kept",
+     0},
 };
 
 static const struct column of_gpu[] = {

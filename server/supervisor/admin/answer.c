@@ -471,6 +471,7 @@ json_t *admin_answer_status(const struct supervisor *supervisor, const struct ad
     /* A device has one context, which is one address space: see docs/architecture.md. */
     admin_json_put(&answer, "kernel_isolation", json_string("none"));
     admin_answer_put_server(&answer, supervisor);
+    admin_json_put(&answer, "state_folder", text_or_null(supervisor_settings(supervisor)->state));
     admin_json_put(&answer, "warnings", server_warnings_json(supervisor));
     json_t *devices = json_array();
     for (uint32_t i = 0; i < view_device_count(supervisor); i++)

@@ -29,12 +29,12 @@ static int write_copy(const char *folder, const char *path, const char *text, si
     return regular_file_replace(path, 0600, text, bytes);
 }
 
-void accepted_keep(const char *folder, const struct config *config)
+int accepted_keep(const char *folder, const struct config *config)
 {
     char path[PATH_MAX];
     int result = 0;
     if (!folder[0])
-        return;
+        return 0;
     if (snprintf(path, sizeof path, "%s/" FILE_NAME, folder) >= (int)sizeof path)
         result = -ENAMETOOLONG;
     else if (config)
@@ -43,6 +43,7 @@ void accepted_keep(const char *folder, const struct config *config)
         result = -errno;
     if (result < 0)
         log_warning(MESSAGE_TEXT(accepted_not_kept), path, strerror(-result));
+    return result;
 }
 
 /* A user who may write the file decides about every user's limits. */

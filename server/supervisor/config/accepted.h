@@ -23,8 +23,8 @@ struct config;
 #define ACCEPTED_START_FILE "accepted-start.json"
 
 /* config: from config_load; NULL: none is in force, and a copy is removed. folder: ""; nothing is
- * kept. A failure is logged. */
-void accepted_keep(const char *folder, const struct config *config);
+ * kept. Returns 0, or -errno: a failure, which is logged. */
+int accepted_keep(const char *folder, const struct config *config);
 
 /* As config_load, of the copy. A copy that others may write to is refused. */
 uint32_t accepted_load(struct config **config, const char *folder, struct error *why);

@@ -172,6 +172,7 @@ static void write_failed(struct outbox *outbox, const struct outbox_write *write
         log_error(MESSAGE_TEXT(log_accounting_not_written), write->path,
                   regular_file_reason(-write->result));
     outbox->failing = true;
+    outbox->error = -write->result;
     if (outbox->ending) {
         lines_lose(outbox);
         say_lost(outbox);

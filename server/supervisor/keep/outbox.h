@@ -45,6 +45,7 @@ struct outbox {
     struct keeper *keeper;      /* NULL: lines are lost with this process */
     bool looks;                 /* lines of the last server may be in the file */
     bool failing;               /* the file could not be written last time */
+    int error;                  /* why: an errno; it is read while `failing` is set */
     bool tries;                 /* the file is to be opened, even if there are no lines */
     bool ending;                /* nothing waits for another attempt */
     bool waits;                 /* for `retry` */
