@@ -85,6 +85,7 @@ uint32_t error_set(struct error *why, uint32_t number, const char *format, ...)
     vsnprintf(why->text, sizeof why->text, format, arguments);
     va_end(arguments);
     why->number = number;
+    why->format = format;
     return number;
 }
 

@@ -33,10 +33,12 @@ enum { ERROR_TEXT_BYTES = 512 };
 struct error {
     uint32_t number;             /* from the error table; 0: no error */
     char text[ERROR_TEXT_BYTES]; /* one sentence for a person, cut to this size */
+    const char *format;          /* that the text was made of, by which the log knows the message;
+                                    NULL: it does not */
 };
 
-/* Sets number and text of *why and returns the number, so that a function can end with the call.
- * The arguments must not point into *why: use error_prefix to put words before its text. */
+/* Sets *why and returns the number, so that a function can end with the call. format: stays for the
+ * program's life. The arguments must not point into *why: error_prefix puts words before it. */
 uint32_t error_set(struct error *why, uint32_t number, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 

@@ -109,8 +109,9 @@ static void write_out(char *line, size_t end)
     (void)written;
 }
 
-static void write_line(enum log_level level, const struct log_subject *subject, const char *format,
-                       va_list arguments)
+/* message: the format by which the line's message is known, or NULL. */
+static void write_line(enum log_level level, const struct log_subject *subject, const char *message,
+                       const char *format, va_list arguments)
 {
     const bool written_too = (int)level <= level_max;
     log_observer *observer = level < LOG_LEVEL_DEBUG ? observed_by : NULL;
@@ -128,7 +129,7 @@ static void write_line(enum log_level level, const struct log_subject *subject, 
     printable_replace(line + start);
     if (observer)
         observer(level, line + start);
-    if (written_too && !(sender && sender(level, subject, format, line + start)))
+    if (written_too && !(sender && sender(level, subject, message, line + start)))
         write_out(line, end);
 }
 
@@ -137,7 +138,7 @@ say(enum log_level level, const struct log_subject *subject, const char *format,
 {
     va_list arguments;
     va_start(arguments, format);
-    write_line(level, subject, format, arguments);
+    write_line(level, subject, format, format, arguments);
     va_end(arguments);
 }
 
@@ -156,7 +157,8 @@ void log_catch_up(void)
     }
 }
 
-static void log_line(enum log_level level, const char *format, va_list arguments)
+static void log_line(enum log_level level, const char *message, const char *format,
+                     va_list arguments)
 {
     const struct log_subject subject = about;
     const bool has_subject = is_about;
@@ -167,7 +169,21 @@ static void log_line(enum log_level level, const char *format, va_list arguments
     if (has_subject && subject.client && level != LOG_LEVEL_ERROR &&
         !log_limit_admits(subject.client, subject.uid, clock_now()))
         return;
-    write_line(level, has_subject ? &subject : NULL, format, arguments);
+    write_line(level, has_subject ? &subject : NULL, message, format, arguments);
+}
+
+__attribute__((format(printf, 3, 4))) static void log_as(enum log_level level, const char *message,
+                                                         const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    log_line(level, message, format, arguments);
+    va_end(arguments);
+}
+
+void log_sentence(enum log_level level, const struct error *why)
+{
+    log_as(level, why->format, "%s", why->text);
 }
 
 #define LOG_FUNCTION(name, level)                                                                  \
@@ -175,7 +191,7 @@ static void log_line(enum log_level level, const char *format, va_list arguments
     {                                                                                              \
         va_list arguments;                                                                         \
         va_start(arguments, format);                                                               \
-        log_line(level, format, arguments);                                                        \
+        log_line(level, format, format, arguments);                                                \
         va_end(arguments);                                                                         \
     }
 

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
+
 enum log_level {
     LOG_LEVEL_ERROR = 3,
     LOG_LEVEL_WARNING = 4,
@@ -70,7 +72,7 @@ void log_about_device(uint32_t device);
 void log_catch_up(void);
 
 /* Sends lines in the place of standard error, for the journal. subject: NULL: nothing was said.
- * format: of the line, by which its message can be known. text: the line. Returns false if it
+ * format: by which the line's message can be known, or NULL. text: the line. Returns false if it
  * can't: the line goes to standard error. It must not log. */
 typedef bool log_sender(enum log_level level, const struct log_subject *subject, const char *format,
                         const char *text);
@@ -83,5 +85,8 @@ void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes a line that is an error's sentence. The line's message is the error's. */
+void log_sentence(enum log_level level, const struct error *why);
 
 #endif

@@ -46,10 +46,13 @@ static const struct {
     {"taken_over", "7fb20cdfa8be49bcad25649d3a7d82c7"},
 };
 
-/* NULL: the line is no message of the table. */
+/* NULL: the line is no message of the table. A row that is another's words alone is none either:
+ * its format is that of every line whose words were made elsewhere. */
 static const char *event_of(const char *format)
 {
     const struct message *row;
+    if (!format || strcmp(format, "%s") == 0)
+        return NULL;
     for (size_t i = 0; (row = messages_at(i)); i++)
         if (row->format == format || strcmp(row->format, format) == 0)
             return strncmp(row->name, "log_", 4) == 0 ? row->name + 4 : row->name;

@@ -353,7 +353,7 @@
     X(compiler_done, SUCCESS, \
       "client %u, module %u: %zu bytes of PTX were compiled in %llu ms") \
     X(compiler_refused, SUCCESS, \
-      "client %u: %s") \
+      "client %u: refused: %s") \
     X(compiler_time, SERVER_RESOURCES, \
       "its PTX was not compiled within %u s, so the compiler was ended: split the module, " \
       "compile it to a cubin, or give gpushared a longer --compile-time") \

@@ -12,7 +12,7 @@
       "again when user %u has left, or have the administrator switch that off (options " \
       "nvidia_uvm uvm_disable_hmm=1) or allow it (--allow-host-access)") \
     X(device_warning, SUCCESS, \
-      "device %u: %s") \
+      "device %u: warning: %s") \
     X(list_no_arena, PROTOCOL_VIOLATION, \
       "the worker's --list names no usable address ranges") \
     X(arena_chosen, SUCCESS, \

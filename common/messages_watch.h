@@ -23,7 +23,7 @@
     X(config_kernel_time, INVALID_VALUE, \
       "%s must be %s, not \"%.64s\"") \
     X(config_kernel_time_form, INVALID_VALUE, \
-      "%s must be %s") \
+      "%s must be %s, and a single value") \
     X(admin_kernel_time, INVALID_VALUE, \
       "\"%s\" must be %s, or 0 for none") \
     X(kernel_overran, LAUNCH_TIMEOUT, \

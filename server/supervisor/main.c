@@ -230,7 +230,7 @@ static int open_all(struct gpushared *gpushared)
     if (gpushared->taking_over)
         state_log_reader_close(&gpushared->left);
     if (error) {
-        log_error("%s", why.text);
+        log_sentence(LOG_LEVEL_ERROR, &why);
         gpushared->trouble = why;
         gpushared->status = STATUS_FAILED;
         gpushared_stop(gpushared);
@@ -270,13 +270,13 @@ static int check_config(const struct settings *settings)
         return fflush(stdout) == 0 ? 0 : 1;
     }
     if (config_load(&config, settings->config, &why)) {
-        log_error("%s", why.text);
+        log_sentence(LOG_LEVEL_ERROR, &why);
         return 1;
     }
     /* Whether a GPU's mode enforces time is known where there are GPUs. */
     for (enum resource i = 0; i < RESOURCES; i++)
         if (allowance_resource(i)->by_worker && config_sums_exceed(config, i, &why))
-            log_warning("%s", why.text);
+            log_sentence(LOG_LEVEL_WARNING, &why);
     config_free(config);
     printf(MESSAGE_TEXT(config_checked), settings->config);
     putchar('\n');
@@ -416,7 +416,7 @@ int main(int argc, char **argv)
     gpushared.passed_client = keep_socket(settings->socket_fd);
     gpushared.passed_admin = keep_socket(settings->admin_socket_fd);
     if (error) {
-        log_error("%s", gpushared.trouble.text);
+        log_sentence(LOG_LEVEL_ERROR, &gpushared.trouble);
         refuse_waiting(&gpushared);
         return STATUS_USAGE;
     }

@@ -481,7 +481,7 @@ static void warn_of_sums(const struct server *server)
     for (enum resource i = 0; i < RESOURCES; i++)
         if (allowance_resource(i)->by_worker && (i != RESOURCE_TIME || time) &&
             config_sums_exceed(server->config, i, &what))
-            log_warning("%s", what.text);
+            log_sentence(LOG_LEVEL_WARNING, &what);
 }
 
 static void log_new(const struct supervisor *supervisor)

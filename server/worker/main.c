@@ -256,7 +256,7 @@ static int give_up(const struct options *options, struct error *why)
 {
     struct proto_worker_fault fault = {.error = why->number};
     error_prefix(why, "device %d: ", options->device);
-    log_error("%s", why->text);
+    log_sentence(LOG_LEVEL_ERROR, why);
     snprintf(fault.text, sizeof fault.text, "%.*s", (int)sizeof fault.text - 1, why->text);
     channel_send(options->channel,
                  &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault});

@@ -33,7 +33,7 @@ void worker_fail(struct worker *worker, cuda_result result, enum context_loss lo
     }
     struct proto_worker_fault fault = {.error = error};
     snprintf(fault.text, sizeof fault.text, "%.*s", (int)sizeof fault.text - 1, why.text);
-    log_error("%s", fault.text);
+    log_sentence(LOG_LEVEL_ERROR, &why);
     /* The supervisor says which clients end with it. */
     channel_send_waiting(worker->channel,
                          &(struct channel_packet){.opcode = PROTO_WORKER_FAULT, .body = &fault});

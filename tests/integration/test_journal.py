@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """A server whose log goes to journald, which this test plays: each line is one datagram with fields."""
+import contextlib
 import os
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from private_server import SECONDS, Server  # noqa: E402
+from private_server import ENV, GPUSHARED, SECONDS, Server  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 
 # In a mount namespace of its own the server finds the test's socket where journald's is.
@@ -65,6 +66,28 @@ class Journal(unittest.TestCase):
                 self.assertEqual(entry["PRIORITY"], priority)
                 self.assertIn("'notebook'", entry["MESSAGE"])
             self.assertNotRegex(server.text(), r"(?m)^<\d>", "all lines went to the journal")
+
+    def test_a_refused_file_has_its_own_event(self):
+        with tempfile.TemporaryDirectory(prefix="gpushare-test-", dir="/tmp") as folder:
+            os.makedirs(os.path.join(folder, "run/systemd/journal"))
+            config = os.path.join(folder, "gpushared.yaml")
+            with open(config, "w", encoding="utf-8") as file:
+                file.write("gpus:\n  - {gpu: 0, mode: fare}\n")
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journald, open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
+                journald.bind(os.path.join(folder, "run/systemd/journal/socket"))
+                journald.setblocking(False)
+                stream = os.fstat(log.fileno())
+                ended = subprocess.run([*IN_NAMESPACE, os.path.join(folder, "run"), GPUSHARED, "--driver", "softgpu", "--config", config,
+                                        "--socket", os.path.join(folder, "clients"), "--admin-socket", os.path.join(folder, "admin")],
+                                       env={**ENV, "JOURNAL_STREAM": f"{stream.st_dev}:{stream.st_ino}"}, stderr=log, timeout=SECONDS,
+                                       check=False)
+                self.assertEqual(ended.returncode, 1)
+                entries = []
+                with contextlib.suppress(BlockingIOError):
+                    while True:
+                        entries.append(dict(line.split("=", 1) for line in journald.recv(8192).decode().splitlines()))
+        events = [(entry.get("EVENT"), entry["PRIORITY"]) for entry in entries if "fare" in entry["MESSAGE"]]
+        self.assertEqual(events, [("schedule_value", "3")], entries)
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ static void start_late(uv_timer_t *timer)
               units_format_duration(schedule_start_limit_ns(watchdog->schedule), time),
               watchdog_explain(watchdog, text));
     log_about_device(watchdog->index);
-    log_error("%s", why.text);
+    log_sentence(LOG_LEVEL_ERROR, &why);
     watchdog->expired(watchdog->context, &why);
 }
 

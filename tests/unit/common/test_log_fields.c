@@ -82,6 +82,56 @@ static void a_line_has_its_event_and_its_client(void **state)
                         "the supervisor could not be set up: x\nEVENT=setup_failed\nDEVICE=3\n");
 }
 
+/* The event of the datagram; "" without one. Static. */
+static const char *heard_event(void)
+{
+    static char event[128];
+    const char *at = strstr(heard(), "\nEVENT=");
+    event[0] = '\0';
+    if (at)
+        snprintf(event, sizeof event, "%.*s", (int)strcspn(at + 7, "\n"), at + 7);
+    return event;
+}
+
+static const char *without_log(const char *name)
+{
+    return strncmp(name, "log_", 4) == 0 ? name + 4 : name;
+}
+
+/* Rows with one format have the event of the first of them: tests/unit/docs/test_messages.py sees
+ * that no line of the log is such a row. */
+static void each_message_has_its_own_event(void **state)
+{
+    (void)state;
+    const struct message *row, *first;
+    log_open("gpushared", LOG_LEVEL_INFO, LOG_FORM_JOURNAL);
+    for (size_t i = 0; (row = messages_at(i)); i++) {
+        struct error why = {.number = 1, .text = "a mistake", .format = row->format};
+        size_t k = 0;
+        while ((first = messages_at(k)) && strcmp(first->format, row->format) != 0)
+            k++;
+        log_sentence(LOG_LEVEL_ERROR, &why);
+        const char *event = heard_event();
+        const char *wanted = strcmp(row->format, "%s") == 0 ? "" : without_log(first->name);
+        if (strcmp(event, wanted) != 0)
+            fail_msg("%s has the event '%s'", row->name, event);
+    }
+}
+
+static void a_sentence_has_the_event_of_its_error(void **state)
+{
+    (void)state;
+    struct error why;
+    log_open("gpushared", LOG_LEVEL_INFO, LOG_FORM_JOURNAL);
+    error_set(&why, MESSAGE(config_form), "mode", "a word");
+    error_prefix(&why, "%s:%d: ", "gpushared.yaml", 2);
+    log_sentence(LOG_LEVEL_ERROR, &why);
+    assert_string_equal(heard_event(), "config_form");
+    /* Words that were made elsewhere are no message, and no other's. */
+    log_error("%s", why.text);
+    assert_string_equal(heard_event(), "");
+}
+
 static void without_journald_standard_error_has_the_line(void **state)
 {
     (void)state;
@@ -151,6 +201,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_line_has_its_event_and_its_client, open_all, close_all),
+        cmocka_unit_test_setup_teardown(each_message_has_its_own_event, open_all, close_all),
+        cmocka_unit_test_setup_teardown(a_sentence_has_the_event_of_its_error, open_all, close_all),
         cmocka_unit_test_setup_teardown(without_journald_standard_error_has_the_line, open_all,
                                         close_all),
         cmocka_unit_test_setup_teardown(a_flood_is_counted, open_all, close_all),

@@ -92,7 +92,25 @@ def quoted_arguments(text):
     return found
 
 
+def formats():
+    """{name of a row: its format}."""
+    return {row.split(",")[0]: "".join(string[1:-1] for string in STRING.findall(row))
+            for path in TABLES for row in re.split(r"^ {4}X\(", text_of(path), flags=re.M)[1:]}
+
+
+def logged(text):
+    """The rows that a line of the log is made of."""
+    return re.findall(r"\blog_(?:error|warning|notice|info|debug)\(\s*MESSAGE_TEXT\((\w+)\)", text)
+
+
 class Messages(unittest.TestCase):
+    def test_no_line_of_the_log_has_the_format_of_another_row(self):
+        # The journal's field EVENT is found by the format (common/log_journal.c).
+        rows, found = formats(), {name for text in sources().values() for name in logged(text)}
+        self.assertGreater(len(found), 100)
+        alike = {name: [other for other in rows if other != name and rows[other] == rows[name]] for name in found}
+        self.assertEqual({name: others for name, others in alike.items() if others}, {})
+
     def test_each_row_is_used(self):
         rows = [name for path in TABLES for name in re.findall(r"^ {4}X\((\w+), [A-Z_]+,", text_of(path), re.M)]
         self.assertGreater(len(rows), 500)
