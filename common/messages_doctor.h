@@ -138,6 +138,8 @@
     X(doctor_unit_beside, SUCCESS, \
       "gpushared.service is %s, so the server that answers was started otherwise; end that one before the " \
       "service is started") \
+    X(doctor_unit_sockets, SUCCESS, \
+      "gpushared.service is active, and after a restart of the machine its sockets start it") \
     X(doctor_unit_disabled, SUCCESS, \
       "gpushared.service is active, and won't be after a restart of the machine; systemctl enable gpushared") \
     X(doctor_unit_restarts, SUCCESS, \

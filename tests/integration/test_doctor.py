@@ -27,7 +27,8 @@ LIMITS = ("Limit                     Soft Limit           Hard Limit           U
           "Max open files            1024                 {files}              files     \n"
           "Max locked memory         8388608              {lock}               bytes     \n")
 MEMINFO = "MemTotal:       65536 kB\nHugePages_Total:       {pages}\nHugepagesize:       2048 kB\n"
-SYSTEMCTL = "#!/bin/sh\ntest \"$1\" = show || exit 2\nprintf '%s\\n' {lines}\n"
+SYSTEMCTL = ("#!/bin/sh\ntest \"$1\" = show || exit 2\nfor unit; do :; done\n"
+             "case $unit in gpushared.service) printf '%s\\n' {lines};; gpushared.socket) echo UnitFileState={sockets};; *) exit 2;; esac\n")
 
 
 class Tree:
@@ -293,8 +294,8 @@ class Doctor(unittest.TestCase):
             self.server.ctl("resume", "0")
 
     # ---- systemd
-    def systemd(self, *lines):
-        self.tree.write("bin/systemctl", SYSTEMCTL.format(lines=" ".join(lines)), 0o755)
+    def systemd(self, *lines, sockets="disabled"):
+        self.tree.write("bin/systemctl", SYSTEMCTL.format(lines=" ".join(lines), sockets=sockets), 0o755)
         os.makedirs(self.tree.path("run/systemd/system"), exist_ok=True)
         return {"PATH": f"{self.tree.path('bin')}:{os.environ['PATH']}"}
 
@@ -313,6 +314,12 @@ class Doctor(unittest.TestCase):
             with self.subTest(expected):
                 env = self.systemd(*lines)
                 self.finds(expected[0], "systemd", expected[1], socket_path=socket_path, **env)
+
+    def test_a_service_whose_socket_is_enabled_is_well(self):
+        env = self.systemd("LoadState=loaded", "ActiveState=active", "UnitFileState=disabled", sockets="enabled")
+        checks = self.examined(**env)
+        self.finds("ok", "systemd", "doctor_unit_sockets", checks=checks)
+        self.assertNotIn("warn", [check["status"] for check in checks if check["subject"] == "systemd"])
 
     def test_a_systemctl_that_fails_is_told(self):
         env = self.systemd("LoadState=loaded")

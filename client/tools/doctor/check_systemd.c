@@ -31,6 +31,18 @@ static const char *value_of(const char *output, const char *name, char value[VAL
     return value;
 }
 
+/* The packages enable the sockets alone, and the first connection starts the service. */
+static bool socket_is_enabled(void)
+{
+    static const char *const words[] = {"systemctl", "show", "--property=UnitFileState",
+                                        "gpushared.socket", NULL};
+    char *output, enabled[VALUE] = "";
+    if (helper_run(words, SECONDS, &output) == 0)
+        value_of(output, "UnitFileState", enabled);
+    free(output);
+    return !strcmp(enabled, "enabled") || !strcmp(enabled, "enabled-runtime");
+}
+
 static void check_active(struct exam *exam, const char *output)
 {
     char enabled[VALUE], restarts[VALUE];
@@ -39,7 +51,9 @@ static void check_active(struct exam *exam, const char *output)
     if (strtoul(restarts, NULL, 10) > 0)
         report_note(&exam->report, REPORT_WARN, SYSTEMD, MESSAGE_TEXT(doctor_unit_restarts),
                     restarts);
-    if (!strcmp(enabled, "disabled"))
+    if (!strcmp(enabled, "disabled") && socket_is_enabled())
+        report_note(&exam->report, REPORT_OK, SYSTEMD, MESSAGE_TEXT(doctor_unit_sockets));
+    else if (!strcmp(enabled, "disabled"))
         report_note(&exam->report, REPORT_WARN, SYSTEMD, MESSAGE_TEXT(doctor_unit_disabled));
     else
         report_note(&exam->report, REPORT_OK, SYSTEMD, MESSAGE_TEXT(doctor_unit));
