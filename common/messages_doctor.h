@@ -13,7 +13,8 @@
       "--root: %s: %s: name a folder that holds the proc, dev and sys of a machine") \
     X(doctor_bundled, SUCCESS, \
       "%s has what a report of a fault needs; names of users and of the host, and arguments of programs, are " \
-      "replaced in it: look through it before it is sent") \
+      "replaced in it, and values of unknown variables and comments of the configuration left out: look through " \
+      "it before it is sent") \
     X(bundle_folder, SERVER_RESOURCES, \
       "%s can't be used for the files: %s: name another folder in TMPDIR") \
     X(bundle_memory, OUT_OF_MEMORY, \

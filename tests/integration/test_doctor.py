@@ -369,9 +369,27 @@ class Doctor(unittest.TestCase):
         self.assertRegex(files["environment.txt"], r"CUDA_CACHE_PATH=/home/user-\d+/cache\n")
         self.assertNotIn("API_KEY", files["environment.txt"] + files["default-gpushared.txt"])
         self.assertRegex(files["journal.txt"], r"^host gpushared: client 1 'train \[arguments\]' of user-\d+, not of malice\n$")
-        self.assertRegex(files["gpushared.yaml"], r"^# user-\d+ may have half\nrules: \[\{match: \{uid: \[user-\d+, 7\]\}, priority: 1\}\]\n"
+        self.assertRegex(files["gpushared.yaml"], r"^\nrules: \[\{match: \{uid: \[user-\d+, 7\]\}, priority: 1\}\]\n"
                          r"users:\n  - uid:\n    - user-\d+\n    - user-\d+\n    memory: \{limit: 1G\}\n$")
         self.assertIn(f"Module  {KERNEL} ", files["versions.txt"])
+
+    def test_a_bundle_has_no_secrets_of_other_software(self):
+        os.makedirs(self.tree.path("tmp"))
+        self.tree.write("etc/gpushare/gpushared.yaml", "# password: s3cret\nclients: {memory: {limit: 1G}}  # s3cret\n"
+                        "rules:\n  - match: {name: \"a # \\\" # b\"}\t# s3cret\n    priority: 1 # it's \"s3cret\n"
+                        "  - match: {name: it's}  # s3cret\n  - match: {name: 'c #''# d'} #s3cret\n  - match: {name: e#f}\n#s3cret")
+        self.tree.write("etc/default/gpushared", "GPUSHARED_OPTIONS=--log-level debug\nGPUSHARE_TOKEN=s3cret\nCUDA_API_KEY=\"s3cret\"\n"
+                        "CUDA_VISIBLE_DEVICES=0\n")
+        files = self.bundled(GPUSHARE_TOKEN="s3cret", CUDA_API_KEY="s3cret", CUDA_VISIBLE_DEVICES="0", GPUSHARE_MEMORY_LIMIT="1G")
+        for name, text in files.items():
+            self.assertNotIn("s3cret", text, name)
+        self.assertEqual(files["gpushared.yaml"], "\nclients: {memory: {limit: 1G}}  \nrules:\n  - match: {name: \"a # \\\" # b\"}\t\n"
+                         "    priority: 1 \n  - match: {name: it's}  \n  - match: {name: 'c #''# d'} \n  - match: {name: e#f}\n")
+        lines = files["environment.txt"].splitlines()
+        for line in ("GPUSHARE_TOKEN [value left out]", "CUDA_API_KEY [value left out]", "CUDA_VISIBLE_DEVICES=0", "GPUSHARE_MEMORY_LIMIT=1G"):
+            self.assertIn(line, lines)
+        self.assertEqual(files["default-gpushared.txt"], "GPUSHARED_OPTIONS=--log-level debug\nGPUSHARE_TOKEN [value left out]\n"
+                         "CUDA_API_KEY [value left out]\nCUDA_VISIBLE_DEVICES=0\n")
 
     def test_a_bundle_has_no_arguments_of_clients_that_have_left(self):
         os.makedirs(self.tree.path("tmp"))

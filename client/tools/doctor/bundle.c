@@ -97,12 +97,15 @@ static bool is_ours(const char *line)
            !strncmp(line, "CUDA_", strlen("CUDA_"));
 }
 
-/* The name of clients to come may be a command line, as that of a client. */
+/* A variable that nobody documents may be other software's, and its value a password. The name of
+ * clients to come may be a command line, as that of a client. */
 static void print_variable(const char *line, FILE *out)
 {
     static const char name[] = "GPUSHARE_CLIENT_NAME=";
     const size_t shown = strcspn(line, " ");
-    if (!strncmp(line, name, strlen(name)) && line[shown])
+    if (!hide_knows_variable(line))
+        fprintf(out, "%.*s [value left out]\n", (int)strcspn(line, "="), line);
+    else if (!strncmp(line, name, strlen(name)) && line[shown])
         fprintf(out, "%.*s [arguments]\n", (int)shown, line);
     else
         fprintf(out, "%s\n", line);
@@ -150,7 +153,7 @@ static uint32_t add_defaults(struct bundle *bundle, const struct exam *exam)
     int read = place_read(&exam->place, DEFAULTS, text, TEXT_MAX);
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
         if (is_ours(line))
-            fprintf(out, "%s\n", line);
+            print_variable(line, out);
     uint32_t error = fclose(out) == 0 ? 0 : error_set(bundle->why, MESSAGE(bundle_memory));
     if (!error && read > 0)
         error = add_text(bundle, "default-gpushared.txt", kept);
@@ -237,6 +240,7 @@ static uint32_t add_all(struct bundle *bundle, const struct exam *exam)
     json_t *clients = ask_clients(exam);
     int bytes = place_read(&exam->place, CONFIGURATION, configuration, TEXT_MAX);
     hide_all(&bundle->hide, configuration, clients);
+    hide_comments(configuration);
     uint32_t error = bundle->hide.error ? error_set(bundle->why, MESSAGE(bundle_memory))
                                         : add_report(bundle, &exam->report);
     if (!error)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/limits/variables.h"
 #include "common/array.h"
 #include "common/util.h"
 
@@ -285,6 +286,112 @@ json_t *hide_json(const struct hide *hide, const json_t *value)
         json_object_set_new(copy, key, is_name ? hide_name(hide, member) : hide_json(hide, member));
     }
     return copy;
+}
+
+/* ---- variables ---- */
+
+#define CUDA_PREFIX "CUDA_"
+
+/* Names behind the prefix, from NVIDIA's pages about CUDA C++, MPS and cuda-gdb, and from its
+ * images. gpushare itself reads few of them. */
+static const char *const cuda_variables[] = {
+    "AUTO_BOOST",
+    "BINARY_LOADER_THREAD_COUNT",
+    "CACHE_DISABLE",
+    "CACHE_MAXSIZE",
+    "CACHE_PATH",
+    "COREDUMP_FILE",
+    "COREDUMP_GENERATION_FLAGS",
+    "COREDUMP_PIPE",
+    "COREDUMP_SHOW_PROGRESS",
+    "DEBUGGER_SOFTWARE_PREEMPTION",
+    "DEVICE_DEFAULT_PERSISTING_L2_CACHE_PERCENTAGE_LIMIT",
+    "DEVICE_MAX_CONNECTIONS",
+    "DEVICE_MAX_COPY_CONNECTIONS",
+    "DEVICE_ORDER",
+    "DEVICE_WAITS_ON_EXCEPTION",
+    "DISABLE_JIT",
+    "DISABLE_PTX_JIT",
+    "ENABLE_COREDUMP_ON_EXCEPTION",
+    "ENABLE_CPU_COREDUMP_ON_EXCEPTION",
+    "ENABLE_CRC_CHECK",
+    "ENABLE_LIGHTWEIGHT_COREDUMP",
+    "ENABLE_USER_TRIGGERED_COREDUMP",
+    "FORCE_JIT",
+    "FORCE_PRELOAD_LIBRARIES",
+    "FORCE_PTX_JIT",
+    "GRAPHS_USE_NODE_PRIORITY",
+    "HOME",
+    "LAUNCH_BLOCKING",
+    "LOG_FILE",
+    "MANAGED_FORCE_DEVICE_ALLOC",
+    "MODULE_DATA_LOADING",
+    "MODULE_LOADING",
+    "MPS_ACTIVE_THREAD_PERCENTAGE",
+    "MPS_CLIENT_PRIORITY",
+    "MPS_ENABLE_PER_CTX_DEVICE_MULTIPROCESSOR_PARTITIONING",
+    "MPS_LOG_DIRECTORY",
+    "MPS_PINNED_DEVICE_MEM_LIMIT",
+    "MPS_PIPE_DIRECTORY",
+    "PATH",
+    "SCALE_LAUNCH_QUEUES",
+    "VERSION",
+    "VISIBLE_DEVICES",
+};
+
+struct variable {
+    const char *name;
+    size_t length;
+    bool known;
+};
+
+static void compare_variable(const char *known, void *context)
+{
+    struct variable *variable = context;
+    variable->known |=
+        strlen(known) == variable->length && !strncmp(known, variable->name, variable->length);
+}
+
+bool hide_knows_variable(const char *name)
+{
+    struct variable variable = {.name = name, .length = strcspn(name, "=")};
+    variables_known(compare_variable, &variable);
+    compare_variable("GPUSHARED_OPTIONS", &variable); /* of the service's units */
+    if (strncmp(name, CUDA_PREFIX, strlen(CUDA_PREFIX)) != 0)
+        return variable.known;
+    variable.name += strlen(CUDA_PREFIX);
+    variable.length -= strlen(CUDA_PREFIX);
+    for (size_t i = 0; i < sizeof cuda_variables / sizeof *cuda_variables; i++)
+        compare_variable(cuda_variables[i], &variable);
+    return variable.known;
+}
+
+/* ---- comments ---- */
+
+/* A quote that is no first character of a value is a part of a word, as in "it's". */
+static bool begins_quote(const char *text, const char *at)
+{
+    return (*at == '"' || *at == '\'') && (at == text || strchr(" \t\n[{,", at[-1]));
+}
+
+void hide_comments(char *text)
+{
+    char *to = text, quote = 0, before = '\n';
+    for (const char *at = text; *at; before = *at++) {
+        /* A quote that has no end would take what follows for its text. */
+        if ((quote && *at == quote) || *at == '\n')
+            quote = 0;
+        else if (quote == '"' && *at == '\\' && at[1] && at[1] != '\n')
+            *to++ = *at++;
+        else if (!quote && begins_quote(text, at))
+            quote = *at;
+        else if (!quote && *at == '#' && strchr(" \t\n", before))
+            at += strcspn(at, "\n");
+        if (!*at)
+            break;
+        *to++ = *at;
+    }
+    *to = '\0';
 }
 
 void hide_free(struct hide *hide)

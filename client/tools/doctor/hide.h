@@ -8,6 +8,7 @@
 #ifndef GPUSHARE_CLIENT_TOOLS_DOCTOR_HIDE_H
 #define GPUSHARE_CLIENT_TOOLS_DOCTOR_HIDE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <jansson.h>
@@ -32,6 +33,14 @@ void hide_user(struct hide *hide, const char *name);
 /* Adds the users of this system: those who can log in, this process's, and the one who became root
  * by sudo. Names that stand behind "uid:" in text, a configuration, are added too. */
 void hide_users(struct hide *hide, const char *text);
+
+/* Whether gpushare or CUDA documents a variable of this name, so that its value can be no secret of
+ * other software's. name: ends before `=` or at its end. */
+bool hide_knows_variable(const char *name);
+
+/* Takes the comments out of a YAML text, in place: whatever stands behind a # that begins one.
+ * Lines keep their numbers. */
+void hide_comments(char *text);
 
 /* Returns a copy of the text without these words, malloc'ed; NULL without memory. A word counts
  * where neither a letter, a digit nor an underscore stands beside it. Of the name of a client, as
