@@ -30,6 +30,9 @@
       "it is a symbolic link, which could lead to a file of others: name the file itself") \
     X(report_file, INVALID_VALUE, \
       "can't read %s: %s") \
+    X(report_denied, INVALID_VALUE, \
+      "can't read %s: %s: run this as root, or as a member of the group that may read it, which is gpushare " \
+      "under the service") \
     X(report_folder, SUCCESS, \
       "can't look in %s for files that logrotate made: %s: run this as a user who can list it") \
     X(report_packed, SUCCESS, \

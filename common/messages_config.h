@@ -13,6 +13,10 @@
       "%s: is not a regular file") \
     X(config_unreadable, INVALID_VALUE, \
       "%s: %s") \
+    X(config_not_permitted, INVALID_VALUE, \
+      "%s: %s: the user %s, as whom gpushared runs, must be able to read the file, and to pass through its folders") \
+    X(config_service_user, SUCCESS, \
+      "%s: the service's user %s can't read it: %s: see the rights of the file and of its folders") \
     X(config_bytes_max, INVALID_VALUE, \
       "the file has more than %d bytes") \
     X(config_file_nul, INVALID_VALUE, \

@@ -22,6 +22,7 @@
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/accepted.h"
 #include "server/supervisor/config/config.h"
+#include "server/supervisor/config/readable.h"
 #include "server/supervisor/config/sums.h"
 #include "server/supervisor/worker/discovery.h"
 #include "server/supervisor/loop/listener.h"
@@ -34,6 +35,8 @@
 #include "server/supervisor/view.h"
 
 #define SIGNALS 4
+/* Of gpushared.service. */
+#define SERVICE_USER "gpushare"
 
 /* Exit statuses: of those that the unit names no other start is made by systemd itself. */
 enum { STATUS_FAILED = 1, STATUS_USAGE = 2, STATUS_NEXT_MAY = 3 };
@@ -259,6 +262,14 @@ static int gpushared_serve(struct gpushared *gpushared)
     return gpushared->status;
 }
 
+/* As root any file can be read, and the service is another user. */
+static void warn_of_service_user(const char *path)
+{
+    const int error = readable_by(SERVICE_USER, path);
+    if (error > 0)
+        log_warning(MESSAGE_TEXT(config_service_user), path, SERVICE_USER, strerror(error));
+}
+
 /* Checks that need devices are made at the server's start and by a reload. */
 static int check_config(const struct settings *settings)
 {
@@ -277,6 +288,7 @@ static int check_config(const struct settings *settings)
     for (enum resource i = 0; i < RESOURCES; i++)
         if (allowance_resource(i)->by_worker && config_sums_exceed(config, i, &why))
             log_sentence(LOG_LEVEL_WARNING, &why);
+    warn_of_service_user(settings->config);
     config_free(config);
     printf(MESSAGE_TEXT(config_checked), settings->config);
     putchar('\n');

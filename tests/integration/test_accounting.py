@@ -229,6 +229,19 @@ class Accounting(unittest.TestCase):
             self.assertEqual(run(GPUSHARECTL, "report", pipe).stderr, f"gpusharectl: can't read {pipe}: it is no regular file\n")
             self.assertNotIn("lost", server.text())
 
+    def test_a_report_of_a_closed_file_says_who_may_read_it(self):
+        with tempfile.TemporaryDirectory(prefix="gpushare-test-", dir="/tmp") as folder:
+            path = os.path.join(folder, "use.jsonl")
+            with open(path, "w", encoding="utf-8"):
+                pass
+            os.chmod(path, 0)
+            os.chmod(folder, 0o755)
+            other = {"user": USERS[0], "group": USERS[0], "extra_groups": []} if os.getuid() == 0 else {}
+            ended = subprocess.run([GPUSHARECTL, "report", path], env={**ENV, **FOR_OTHER_USERS}, capture_output=True, text=True,
+                                   check=False, timeout=SECONDS, **other)
+            self.assertNotEqual(ended.returncode, 0)
+            self.assertIn(f"can't read {path}: Permission denied: run this as root, or as a member of the group", ended.stderr)
+
     def test_a_file_that_may_not_grow_ends_no_server(self):
         limit = 9 << 30  # the server's shared memory is smaller
         with Server() as server:

@@ -4,8 +4,10 @@
 """The configuration file, through the real server: what rules, profiles and ceilings grant,
 what a reload changes and what it does not, and that the schema says what the server does."""
 import contextlib
+import getpass
 import json
 import os
+import pwd
 import subprocess
 import sys
 import time
@@ -16,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../support"))
 import json_check  # noqa: E402
 from configured_server import Case  # noqa: E402
-from private_server import BUILD, ENV, GPUSHARE, GPUSHARED, SECONDS, Server, run  # noqa: E402
+from private_server import BUILD, ENV, FOR_OTHER_USERS, GPUSHARE, GPUSHARED, SECONDS, Server, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 from server_case import CHANGES  # noqa: E402
 
@@ -780,6 +782,43 @@ rules:
             self.assertEqual(checked.returncode, 1)
             self.assertIn(words, checked.stderr)
             self.assertEqual(checked.stdout, "")
+
+    def closed(self):
+        """A file that only root can read, and the words that make a command another user's."""
+        path = os.path.join(self.folder, "closed.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("{}\n")
+        os.chmod(path, 0)
+        os.chmod(self.folder, 0o755)
+        return path, {"user": OTHER_UID, "group": OTHER_UID, "extra_groups": []} if UID == 0 else {}
+
+    def test_a_file_that_the_server_may_not_read_names_its_user(self):
+        path, other = self.closed()
+        checked = subprocess.run([GPUSHARED, "--check-config", "--config", path], env={**ENV, **FOR_OTHER_USERS}, capture_output=True,
+                                 text=True, check=False, timeout=SECONDS, **other)
+        self.assertEqual(checked.returncode, 1)
+        for words in (path, "Permission denied", f"the user {OTHER_UID if UID == 0 else getpass.getuser()}, as whom gpushared runs"):
+            self.assertIn(words, checked.stderr)
+
+    @unittest.skipUnless(UID == 0, "only root can ask for another user")
+    def test_root_is_told_of_a_file_that_the_service_may_not_read(self):
+        path, _ = self.closed()
+        passwd = os.path.join(self.folder, "passwd")
+        with open(passwd, "w", encoding="utf-8") as file:
+            file.write(f"root:x:0:0::/:/bin/sh\ngpushare:x:{OTHER_UID}:{OTHER_UID}::/:/bin/false\n")
+        within = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/passwd && exec "$@"', passwd]
+        if run(*within, "true").returncode:
+            self.skipTest("this process may not mount")
+        for mode, told in ((0, True), (0o640, True), (0o644, False)):
+            os.chmod(path, mode)
+            checked = run(*within, GPUSHARED, "--check-config", "--config", path)
+            self.assertEqual(checked.returncode, 0, checked.stderr)
+            self.assertIn("no mistake found", checked.stdout)
+            self.assertEqual(f"{path}: the service's user gpushare can't read it: Permission denied" in checked.stderr, told, checked.stderr)
+        # Where there is no such user, nobody can tell.
+        os.chmod(path, 0)
+        if "gpushare" not in {user.pw_name for user in pwd.getpwall()}:
+            self.assertEqual(run(GPUSHARED, "--check-config", "--config", path).stderr, "")
 
     def test_users_whose_requests_do_not_fit_together_are_told_before_one_is_refused(self):
         path = os.path.join(self.folder, "sums.yaml")

@@ -58,6 +58,8 @@ uint32_t lines_open(struct lines **out, const char *path, struct error *why)
 {
     *out = NULL;
     int fd = regular_file_open(path, O_RDONLY);
+    if (fd == -EACCES)
+        return error_set(why, MESSAGE(report_denied), path, regular_file_reason(-fd));
     if (fd < 0)
         return error_set(why, MESSAGE(report_file), path, regular_file_reason(-fd));
     struct lines *lines = calloc(1, sizeof *lines);

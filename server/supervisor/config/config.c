@@ -641,6 +641,15 @@ static int read_text(const char *path, char *text, size_t room, size_t *bytes)
     return result;
 }
 
+static uint32_t refuse_access(const char *path, int error, struct error *why)
+{
+    char number[16], *name = id_name_of(ID_NAME_USER, geteuid());
+    snprintf(number, sizeof number, "%u", (unsigned)geteuid());
+    error_set(why, MESSAGE(config_not_permitted), path, strerror(error), name ? name : number);
+    free(name);
+    return why->number;
+}
+
 uint32_t config_load(struct config **out, const char *path, struct error *why)
 {
     /* Room for one byte more than is allowed shows that a file is too long. */
@@ -655,6 +664,8 @@ uint32_t config_load(struct config **out, const char *path, struct error *why)
         error = error_set(why, MESSAGE(config_missing), path);
     else if (result == -EINVAL)
         error = error_set(why, MESSAGE(config_not_a_file), path);
+    else if (result == -EACCES || result == -EPERM)
+        error = refuse_access(path, -result, why);
     else
         error = error_set(why, MESSAGE(config_unreadable), path, strerror(-result));
     if (*out) {
