@@ -33,7 +33,8 @@
       "the size of the buffer for what kernels print is set before the first module that prints is " \
       "loaded") \
     X(session_closed, CONNECTION_LOST, \
-      "the server closed the connection; see whether gpushared is running, and its log") \
+      "the server closed the connection; see whether gpushared is running, and its log (journalctl -u gpushared), " \
+      "or ask gpushare doctor") \
     X(session_given_up, CONNECTION_LOST, \
       "the program ended the context while a stream of it waited for a value in memory; write the " \
       "value first") \

@@ -139,6 +139,8 @@
     X(doctor_unit_beside, SUCCESS, \
       "gpushared.service is %s, so the server that answers was started otherwise; end that one before the " \
       "service is started") \
+    X(doctor_unit_said, SUCCESS, \
+      "the journal has of the server: %s") \
     X(doctor_unit_sockets, SUCCESS, \
       "gpushared.service is active, and after a restart of the machine its sockets start it") \
     X(doctor_unit_disabled, SUCCESS, \

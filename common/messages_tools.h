@@ -373,7 +373,7 @@
     X(ctl_answer_form, CONNECTION_LOST, \
       "the answer from %s is not in gpushared's format: name the admin socket with --socket") \
     X(ctl_answer_missing, CONNECTION_LOST, \
-      "the server behind %s did not answer: %s: look at its log")
+      "the server behind %s did not answer: %s: look at its log (journalctl -u gpushared), or ask gpushare doctor")
 /* clang-format on */
 
 #endif

@@ -315,6 +315,21 @@ class Doctor(unittest.TestCase):
                 env = self.systemd(*lines)
                 self.finds(expected[0], "systemd", expected[1], socket_path=socket_path, **env)
 
+    def test_a_service_that_has_failed_says_why(self):
+        env = self.systemd("LoadState=loaded", "ActiveState=failed", "Result=start-limit-hit")
+        # As journalctl is called, and not otherwise: the server's own lines, without those of systemd.
+        self.tree.write("bin/journalctl", "#!/bin/sh\ncase \" $* \" in *' --unit=gpushared.service '*) ;; *) exit 2;; esac\n"
+                        "case \" $* \" in *' --identifier=gpushared '*) ;; *) echo systemd: stopped;; esac\n"
+                        "for time in 1 2 3; do echo '/etc/gpushare/gpushared.yaml:2: mode: \"fare\" is wrong'; done\n", 0o755)
+        checks = self.examined(socket_path=self.server.file("nowhere.sock"), **env)
+        self.finds("fail", "systemd", "doctor_unit_failed", "start-limit-hit", checks=checks)
+        self.finds("fail", "systemd", "doctor_unit_said", 'gpushared.yaml:2: mode: "fare" is wrong', checks=checks)
+        # Where this user may not read it, the journal is named.
+        self.tree.write("bin/journalctl", "#!/bin/sh\nexit 1\n", 0o755)
+        checks = self.examined(socket_path=self.server.file("nowhere.sock"), **env)
+        self.finds("fail", "systemd", "doctor_unit_failed", "journalctl -u gpushared", checks=checks)
+        self.assertNotIn("doctor_unit_said", [check["message"] for check in checks])
+
     def test_a_service_whose_socket_is_enabled_is_well(self):
         env = self.systemd("LoadState=loaded", "ActiveState=active", "UnitFileState=disabled", sockets="enabled")
         checks = self.examined(**env)

@@ -3,14 +3,17 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """gpusharectl and gpushare without a server, and with wrong arguments: each message names the cause
 and the remedy."""
+import contextlib
 import json
 import os
 import re
+import select
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.dont_write_bytecode = True
@@ -35,6 +38,27 @@ class NoServer(unittest.TestCase):
             result = run(GPUSHARE, "--socket", path, "info")
             self.assertEqual(result.returncode, 3)
             self.assertIn(path, result.stderr)
+
+    def test_a_connection_that_is_reset_names_where_the_reason_is(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as admin, \
+             socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as clients:
+            def reset(listener, asked):
+                with contextlib.suppress(OSError):  # the test has ended
+                    while True:
+                        with listener.accept()[0] as connection:
+                            if asked:  # closed with a request in its queue, as systemd does when it gives a service up
+                                select.select([connection], [], [], SECONDS)
+
+            for path, listener, asked in (("admin", admin, True), ("clients", clients, False)):
+                listener.bind(os.path.join(folder, path))
+                listener.listen()
+                threading.Thread(target=reset, args=(listener, asked), daemon=True).start()
+            for status, command in ((3, (GPUSHARECTL, "--socket", os.path.join(folder, "admin"), "status")),
+                                    (1, (GPUSHARE, "--socket", os.path.join(folder, "clients"), "info"))):
+                ended = run(*command)
+                self.assertEqual(ended.returncode, status, ended.stderr)
+                self.assertIn("journalctl -u gpushared", ended.stderr)
+                self.assertIn("gpushare doctor", ended.stderr)
 
     def test_a_trace_that_cannot_be_written_has_the_status_that_help_says(self):
         with tempfile.TemporaryDirectory() as folder:

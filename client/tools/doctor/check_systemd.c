@@ -59,6 +59,25 @@ static void check_active(struct exam *exam, const char *output)
         report_note(&exam->report, REPORT_OK, SYSTEMD, MESSAGE_TEXT(doctor_unit));
 }
 
+/* The server's own latest lines say why, where this user may read the journal. Each start that
+ * failed has written the same. */
+static void note_failure(struct exam *exam, const char *result)
+{
+    static const char *const words[] = {"journalctl",   "--unit=gpushared.service",
+                                        "--lines=3",    "--identifier=gpushared",
+                                        "--output=cat", "--no-pager",
+                                        "--quiet",      NULL};
+    const char *last = "";
+    char *output;
+    report_note(&exam->report, REPORT_FAIL, SYSTEMD, MESSAGE_TEXT(doctor_unit_failed), result);
+    if (helper_run(words, SECONDS, &output) < 0)
+        return;
+    for (char *rest = output, *line; (line = strsep(&rest, "\n")); last = line)
+        if (*line && strcmp(line, last) != 0)
+            report_note(&exam->report, REPORT_FAIL, SYSTEMD, MESSAGE_TEXT(doctor_unit_said), line);
+    free(output);
+}
+
 static void check_unit(struct exam *exam, const char *output)
 {
     struct report *report = &exam->report;
@@ -72,7 +91,7 @@ static void check_unit(struct exam *exam, const char *output)
     else if (strcmp(load, "loaded") != 0)
         report_note(report, REPORT_FAIL, SYSTEMD, MESSAGE_TEXT(doctor_unit_load), load);
     else if (!strcmp(active, "failed"))
-        report_note(report, REPORT_FAIL, SYSTEMD, MESSAGE_TEXT(doctor_unit_failed), result);
+        note_failure(exam, result);
     else if (!strcmp(active, "active") || !strcmp(active, "reloading"))
         check_active(exam, output);
     else if (exam->served)
