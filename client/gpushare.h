@@ -282,7 +282,8 @@ enum gpushare_mode {
     GPUSHARE_MODE_TURNS = 3       /* one client at a time, for a quantum; shares have no effect */
 };
 
-/* The limits that were asked for (0: none) and those that were granted. */
+/* The limits that were asked for (0: none) and those that were granted: no higher than those of the
+ * client's user, groups and control group in total. */
 struct gpushare_limits {
     size_t size;                      /* set by the caller */
     uint32_t client;                  /* this client's number, as the administrator sees it */
@@ -405,7 +406,11 @@ GPUSHARE_API gpushare_error gpushare_memory_alloc(gpushare_connection *connectio
 GPUSHARE_API gpushare_error gpushare_memory_free(gpushare_connection *connection,
                                                  gpushare_address address);
 
-/* The limits of this client's memory, and how much of them it uses. */
+/*
+ * The limits of this client's memory, and how much of them is not free. A limit is the lowest of
+ * the client's own and the totals of its user and groups. The part of such a total that other
+ * clients hold counts as used, so that limit - used is free.
+ */
 struct gpushare_memory_info {
     size_t size;         /* set by the caller */
     uint64_t limit;      /* of device memory */
@@ -415,7 +420,8 @@ struct gpushare_memory_info {
 };
 
 /* Fills *info; its size must be set (cuMemGetInfo: free is limit - used, and
- * nothing where a limit was set below what is used). */
+ * nothing where a limit was set below what is used). Asks the server each time: the numbers change
+ * while other clients of the user work. */
 GPUSHARE_API gpushare_error gpushare_memory_info(gpushare_connection *connection,
                                                  struct gpushare_memory_info *info);
 

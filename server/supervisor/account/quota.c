@@ -154,19 +154,31 @@ void quota_charge_again(struct quota *quota, struct charge *charge, uint64_t amo
     *charge = (struct charge){.quota = quota, .amount = amount};
 }
 
+/* Of the room that others leave, and of what the quota holds already without using it. */
+static uint64_t left_beside(uint64_t own, uint64_t others, uint64_t unclaimed)
+{
+    return others > UINT64_MAX - unclaimed ? own : min(own, others + unclaimed);
+}
+
 uint64_t quota_left(const struct quota *quota)
 {
-    uint64_t others = UINT64_MAX, own = quota_room(quota);
-    uint64_t unclaimed = quota_claim(quota) - quota->used;
+    uint64_t others = UINT64_MAX;
     for (const struct quota_link *link = quota->totals; link; link = link->next)
-        if (quota_room(link->total) < others)
-            others = quota_room(link->total);
+        others = min(others, quota_room(link->total));
     for (const struct quota *q = quota->parent; q; q = q->parent)
-        if (quota_room(q) < others)
-            others = quota_room(q);
-    if (others > UINT64_MAX - unclaimed)
-        return own;
-    return own < others + unclaimed ? own : others + unclaimed;
+        others = min(others, quota_room(q));
+    return left_beside(quota_room(quota), others, quota_claim(quota) - quota->used);
+}
+
+uint64_t quota_left_in_totals(const struct quota *quota, uint64_t idle)
+{
+    assert(idle <= quota->used);
+    const uint64_t used = quota->used - idle, claim = max(used, quota->guarantee);
+    const uint64_t given_up = quota_claim(quota) - claim;
+    uint64_t others = UINT64_MAX;
+    for (const struct quota_link *link = quota->totals; link; link = link->next)
+        others = min(others, saturating_sub(link->total->limit, link->total->used - given_up));
+    return left_beside(saturating_sub(quota->limit, used), others, claim - used);
 }
 
 void quota_return(struct charge *charge)

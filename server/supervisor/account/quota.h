@@ -92,6 +92,10 @@ void quota_charge_again(struct quota *quota, struct charge *charge, uint64_t amo
 /* The amount that could be charged now, in view of all quotas. */
 uint64_t quota_left(const struct quota *quota);
 
+/* The amount that its own limit and its totals would leave if `idle` of its charge were returned;
+ * the quotas above are not asked. idle: at most what is used. */
+uint64_t quota_left_in_totals(const struct quota *quota, uint64_t idle);
+
 /* Gives a charge back and empties it. Idempotent. */
 void quota_return(struct charge *charge);
 

@@ -19,10 +19,30 @@
 #include "server/supervisor/session/session_state.h"
 #include "server/supervisor/session/session_worker.h"
 
+static void lower_share(struct allowance_range *share, uint64_t limit)
+{
+    share->limit = min(share->limit, limit);
+    share->request = min(share->request, share->limit);
+}
+
+struct allowance session_limits_in_force(const struct session *session)
+{
+    struct allowance to = session->grant.allowance;
+    for (uint32_t i = 0; i < session->counts_in.count; i++) {
+        lower_share(&to.time, session->counts_in.of[i].time_limit);
+        lower_share(&to.threads, session->counts_in.of[i].threads_limit);
+    }
+    QUOTA_FOR_EACH (i)
+        to.of[i].limit = min(to.of[i].limit, max(total_members_limit(session->totals.of[i]),
+                                                 session->quotas[i].guarantee));
+    return to;
+}
+
 struct proto_grant session_limits_granted(const struct session *session)
 {
+    const struct allowance in_force = session_limits_in_force(session);
     return (struct proto_grant){
-        .allowance = allowance_to_wire(&session->grant.allowance),
+        .allowance = allowance_to_wire(&in_force),
         .multiprocessors = session->worker.multiprocessors,
         .partitioned = session->worker.partitioned,
         .mode = session->device->schedule.mode,
@@ -229,20 +249,20 @@ static void set_memory(struct session *session, const struct allowance *change)
 
 void session_limits_log(const struct session *session, const char *by)
 {
-    const struct allowance *grant = &session->grant.allowance;
+    const struct allowance grant = session_limits_in_force(session);
     char text[RESOURCES * 96], request[UNITS_TEXT], limit[UNITS_TEXT];
     char scalars[SCALARS * 64], value[UNITS_TEXT];
     size_t used = 0;
     for (enum resource i = 0; i < RESOURCES && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %s to %s", i ? ", " : "",
                                  allowance_resource(i)->phrase,
-                                 allowance_format(i, grant->of[i].request, request),
-                                 allowance_format(i, grant->of[i].limit, limit));
+                                 allowance_format(i, grant.of[i].request, request),
+                                 allowance_format(i, grant.of[i].limit, limit));
     used = 0;
     for (enum scalar i = 0; i < SCALARS && used < sizeof scalars; i++)
         used += (size_t)snprintf(scalars + used, sizeof scalars - used, "%s%s %s", i ? ", " : "",
                                  allowance_scalar(i)->name,
-                                 allowance_format_scalar(i, grant->scalar[i], value));
+                                 allowance_format_scalar(i, grant.scalar[i], value));
     session_log_about(session);
     log_info(MESSAGE_TEXT(log_client_changed), session->number, session->name, by, text,
              session->worker.multiprocessors, scalars);

@@ -18,7 +18,19 @@
 /* Handles limits_query. */
 session_handler session_limits_query;
 
-/* Returns the grant of an attached client, as messages carry it. */
+/*
+ * Returns the values that hold for a client that has a device: its own grant, with limits no higher
+ * than those of the totals and accounts in which it counts. Nothing else says what a client is
+ * granted: messages, lists, metrics, the accounting and the log show this. session->grant has the
+ * client's own values, for changes of them alone.
+ *
+ * A total that is lowered takes nothing away, so memory that is requested stays within the limit. A
+ * request of time or threads is lowered with its limit, which comes first. Sources are those of
+ * the client's own values.
+ */
+struct allowance session_limits_in_force(const struct session *session);
+
+/* Returns the same of an attached client, as messages carry it. */
 struct proto_grant session_limits_granted(const struct session *session);
 
 /* Whether it changes nothing. */

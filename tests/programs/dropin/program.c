@@ -7,6 +7,7 @@
  *
  *   program calls          goes through the driver API
  *   program share          prints its multiprocessors and the bytes of memory that it may have
+ *   program takes          allocates the MiB that a line says, and prints what is free, for each
  *   program cooperative    launches cooperative grids, and prints the blocks of the largest
  *   program fault          faults, and demands CUDA's sticky error from then on
  *   program steady         counts until its standard input ends, then prints how often it did
@@ -140,6 +141,24 @@ static void share(void)
     printf("%d %zu\n", multiprocessors, bytes);
 }
 
+static void takes(void)
+{
+    unsigned mib;
+    size_t bytes, free_bytes, total;
+    cuda_context context;
+    cuda_device_ptr ptr;
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    puts("ready");
+    while (fflush(stdout), scanf("%u", &mib) == 1) {
+        const cuda_result result = mib ? cuMemAlloc_v2(&ptr, (size_t)mib << 20) : CUDA_OK;
+        OK(cuDeviceTotalMem_v2(&bytes, 0));
+        OK(cuMemGetInfo_v2(&free_bytes, &total));
+        printf("%d %zu %zu %zu\n", result, bytes, total, free_bytes);
+    }
+}
+
 static void cooperative(void)
 {
     struct work work;
@@ -234,6 +253,7 @@ int main(int count_of_words, char **words)
         void (*run)(void);
     } modes[] = {{"calls", calls},
                  {"share", share},
+                 {"takes", takes},
                  {"cooperative", cooperative},
                  {"fault", fault},
                  {"steady", steady},

@@ -228,6 +228,49 @@ static void a_total_counts_all_accounts_that_joined_it(void **state)
     quota_close(&device);
 }
 
+static void what_totals_leave_is_found_as_if_idle_charges_were_returned(void **state)
+{
+    (void)state;
+    struct quota device, user, group, a, b;
+    struct quota_link links[3];
+    struct charge of_a = {0}, of_b = {0};
+    quota_open(&device, "device", 100, NULL);
+    quota_open(&user, "user", 80, NULL);
+    quota_open(&group, "group", 200, NULL);
+    quota_open(&a, "a", 50, &device);
+    quota_open(&b, "b", 100, &device);
+    assert_int_equal(quota_left_in_totals(&b, 0), 100);
+    quota_join(&a, &links[0], &user);
+    quota_join(&b, &links[1], &user);
+    quota_join(&b, &links[2], &group);
+    assert_int_equal(quota_left_in_totals(&a, 0), 50);
+    assert_int_equal(quota_left_in_totals(&b, 0), 80);
+    assert_int_equal(quota_charge(&a, &of_a, 30, NULL), 0);
+    assert_int_equal(quota_charge(&b, &of_b, 40, NULL), 0);
+    assert_int_equal(quota_left_in_totals(&a, 0), 10);
+    assert_int_equal(quota_left_in_totals(&a, 30), 40);
+    assert_int_equal(quota_left_in_totals(&b, 15), 25);
+    /* A guarantee keeps what idle charges give up, for its own quota alone. */
+    assert_int_equal(quota_guarantee(&b, 50, NULL), 0);
+    assert_int_equal(quota_left_in_totals(&a, 0), 0);
+    assert_int_equal(quota_left_in_totals(&b, 0), 10);
+    assert_int_equal(quota_left_in_totals(&b, 15), 25);
+    /* A total below what is used leaves nothing but the guarantee. */
+    user.limit = 20;
+    assert_int_equal(quota_left_in_totals(&a, 5), 0);
+    assert_int_equal(quota_left_in_totals(&b, 0), 10);
+    quota_return(&of_a);
+    quota_return(&of_b);
+    quota_leave(&a, &links[0]);
+    quota_leave(&b, &links[1]);
+    quota_leave(&b, &links[2]);
+    quota_close(&a);
+    quota_close(&b);
+    quota_close(&user);
+    quota_close(&group);
+    quota_close(&device);
+}
+
 /* Everything at random, against sums made anew each time; quota_left is the truth to the byte. */
 static void sums_hold_whatever_happens(void **state)
 {
@@ -252,7 +295,10 @@ static void sums_hold_whatever_happens(void **state)
         switch (r / 5 % 4) {
         case 0:
             if (charge->quota) {
+                const uint64_t without = quota_left_in_totals(client, charge->amount);
                 quota_return(charge);
+                assert_int_equal(quota_left_in_totals(client, 0), without);
+                assert_true(quota_left(client) <= without);
                 break;
             }
             uint64_t left = quota_left(client);
@@ -538,6 +584,7 @@ int main(void)
         cmocka_unit_test(a_guarantee_needs_room_and_gives_it_back),
         cmocka_unit_test(a_guarantee_is_restored_while_the_accounts_above_have_room),
         cmocka_unit_test(a_total_counts_all_accounts_that_joined_it),
+        cmocka_unit_test(what_totals_leave_is_found_as_if_idle_charges_were_returned),
         cmocka_unit_test(sums_hold_whatever_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

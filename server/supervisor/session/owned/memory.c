@@ -14,6 +14,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/session/owned/idle_memory.h"
+#include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
@@ -754,12 +755,24 @@ void session_memory_free(struct session *session, struct channel_message *messag
     session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
 }
 
+/* Clients take what is free to be the limit without this, so it has what others hold of a total. A
+ * limit may have been lowered below what the client uses. */
+static uint64_t used_of(const struct session *session, enum resource resource, uint64_t limit,
+                        uint64_t idle)
+{
+    const struct quota *quota = &session->quotas[resource];
+    idle = min(idle, quota->used);
+    return max(quota->used - idle, limit - quota_left_in_totals(quota, idle));
+}
+
 void session_memory_query(struct session *session, struct channel_message *message)
 {
-    struct proto_memory_info body = {.limit = session->quotas[RESOURCE_MEMORY].limit,
-                                     .used = saturating_sub(session->quotas[RESOURCE_MEMORY].used,
-                                                            session_idle_memory_charged(session)),
-                                     .host_limit = session->quotas[RESOURCE_HOST_MEMORY].limit,
-                                     .host_used = session->quotas[RESOURCE_HOST_MEMORY].used};
+    const struct allowance granted = session_limits_in_force(session);
+    const uint64_t idle = session_idle_memory_charged(session);
+    struct proto_memory_info body = {
+        .limit = granted.memory.limit,
+        .used = used_of(session, RESOURCE_MEMORY, granted.memory.limit, idle),
+        .host_limit = granted.host_memory.limit,
+        .host_used = used_of(session, RESOURCE_HOST_MEMORY, granted.host_memory.limit, 0)};
     session_answer(session, PROTO_MEMORY_INFO, message->header.serial, &body, NULL, 0);
 }
