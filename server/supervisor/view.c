@@ -14,6 +14,7 @@
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/device/device_request.h"
 #include "server/supervisor/device/device_singly.h"
+#include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/session_state.h"
 #include "server/supervisor/supervisor_private.h"
@@ -148,7 +149,8 @@ static void view_client(const struct session *session, struct client_view *view)
     view->used = &session->used;
     view->device = session->device->index;
     view->asked = session->wish;
-    view->granted = session->grant.allowance;
+    view->granted = session_limits_in_force(session);
+    view->own = session->grant.allowance;
     QUOTA_FOR_EACH (i)
         view->charged[i] = session->quotas[i].used;
     view->multiprocessors = session->worker.multiprocessors;

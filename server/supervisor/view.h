@@ -76,7 +76,9 @@ struct client_view {
     bool attached;     /* the members below are set only then */
     uint32_t device;
     struct allowance asked;         /* by the client itself */
-    struct allowance granted;       /* threads before rounding to partitions */
+    struct allowance granted;       /* in force: see session_limits_in_force; threads before
+                                       rounding to partitions */
+    struct allowance own;           /* the same without totals and accounts, for changes of it */
     uint64_t charged[RESOURCES];    /* to its quotas */
     uint32_t multiprocessors;       /* maximum that it may have */
     bool partitioned;               /* a partition enforces that, not a duty cycle */

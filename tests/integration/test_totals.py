@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """What holds for a client under the total of its user or its groups, wherever a program or a person reads it."""
+import contextlib
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from configured_server import Case  # noqa: E402
 from private_server import BUILD, ENV, SECONDS  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 from server_case import CHANGES  # noqa: E402
+from survive_case import await_true  # noqa: E402
 
 LIBRARIES = os.path.join(BUILD, "lib/gpushare")
 PROGRAM = os.path.join(BUILD, "tests/programs/dropin/program")
@@ -122,6 +124,81 @@ class Memory(WithClients):
             granted = [client.ask("limits_query") for client in (sure, other)]
             self.assertEqual([one["memory_limit"] for one in granted], [24 * MIB, 16 * MIB])
             self.assertEqual([one["memory_request"] for one in granted], [24 * MIB, 0])
+
+
+class Lists(WithClients):
+    """Two clients of a user with a total: one asks for nothing, and one for less of some."""
+    RESOURCES = ("threads", "time", "memory", "host_memory")
+    GRANTED = {"wide": (50, 40, 64 * MIB, 8 * MIB), "narrow": (50, 20, 32 * MIB, 8 * MIB)}
+
+    @contextlib.contextmanager
+    def shared(self):
+        self.file = os.path.join(self.folder, "use.jsonl")
+        text = (f"users:\n  - uid: {UID}\n    threads: {{limit: 50%}}\n    time: {{request: 30%, limit: 40%}}\n"
+                f"    memory: {{limit: 64M}}\n    host_memory: {{limit: 8M}}\naccounting: {{file: {self.file}}}\n")
+        with self.configured(text) as it:
+            yield it, {"wide": self.attached(it.server, name="wide"),
+                       "narrow": self.attached(it.server, name="narrow", time_limit=2000, memory_limit=32 * MIB)}
+
+    def limits(self, row, which):
+        return tuple(row[name]["limit"].get(f"{which}_percent", row[name]["limit"].get(f"{which}_bytes")) for name in self.RESOURCES)
+
+    @CHANGES
+    def test_the_lists_show_the_limit_in_force(self):
+        with self.shared() as (it, clients):
+            for rows in (self.ctl(it, "clients")["clients"], self.ctl(it, "get", "user", str(UID))["clients"]):
+                self.assertEqual({row["name"]: self.limits(row, "granted") for row in rows}, self.GRANTED)
+                self.assertEqual({row["name"]: self.limits(row, "asked") for row in rows},
+                                 {"wide": (None, None, None, None), "narrow": (None, 20, 32 * MIB, None)})
+                self.assertEqual({row["threads"]["multiprocessors"] for row in rows}, {64})
+            for words in (("clients",), ("clients", "--wide"), ("get", "all"), ()):
+                shown = it.server.ctl(*words).stdout
+                row, = (line for line in shown.splitlines() if " wide " in line)
+                self.assertIn("64 MiB", row)
+                self.assertIn("50%" if words == () else "40 %", row)
+                self.assertNotIn("100 %", shown)
+            # What an administrator sets of a client stays its own, and shows when the total leaves it.
+            wide = str(clients["wide"].number)
+            for words, memory in ((("set", wide, "memory.limit=48M"), 48), (("set", "user", str(UID), "total.memory=16M"), 16),
+                                  (("set", wide, "memory.limit=40M"), 16), (("set", "user", str(UID), "total.memory=128M"), 40)):
+                self.ctl(it, *words)
+                row, = self.ctl(it, "get", wide)["clients"]
+                self.assertEqual((row["memory"]["limit"]["granted_bytes"], row["changed"]), (memory * MIB, ["memory.limit"]))
+            self.ctl(it, "set", "user", str(UID), "total.time.limit=100%", "total.threads.limit=25%")
+            rows = self.ctl(it, "clients")["clients"]
+            self.assertEqual({row["name"]: self.limits(row, "granted")[:2] for row in rows}, {"wide": (25, 100), "narrow": (25, 20)})
+
+    def test_a_client_is_told_the_limit_in_force(self):
+        with self.shared() as (it, clients):
+            for name, client in clients.items():
+                told = client.ask("limits_query")
+                self.assertEqual(tuple(told[f"{resource}_limit"] for resource in self.RESOURCES),
+                                 tuple(value * 100 if value <= 100 else value for value in self.GRANTED[name]))
+            done = it.server.info("--json", GPUSHARE_MEMORY_LIMIT="48M")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            limits = json.loads(done.stdout)["limits"]
+            self.assertEqual(self.limits(limits, "asked"), (None, None, 48 * MIB, None))
+            self.assertEqual(self.limits(limits, "granted"), (50, 40, 48 * MIB, 8 * MIB))
+
+    def test_the_accounting_has_the_limit_in_force(self):
+        def last():
+            if not os.path.exists(self.file):
+                return {}
+            with open(self.file, encoding="utf-8") as file:
+                lines = [json.loads(line) for line in file.read().splitlines()]
+            return {line["name"]: line for line in lines if line["last"]}
+
+        with self.shared() as (_, clients):
+            for client in clients.values():
+                client.ask("memory_alloc", count=MIB)
+                client.close()
+            await_true(lambda: set(last()) == set(clients), lambda: f"{self.file} lacks a line")
+            for name, line in last().items():
+                json_check.check("accounting-line", line)
+                granted = line["granted"]
+                self.assertEqual(tuple(granted[member] for member in ("threads_percent", "time_percent", "memory_bytes", "host_memory_bytes")),
+                                 self.GRANTED[name])
+                self.assertEqual(granted["multiprocessors"], 64)
 
 
 if __name__ == "__main__":

@@ -262,8 +262,8 @@ static bool client_collect(void *context, const struct client_view *view)
     pending->clients++;
     if (pending->request.kind == ADMIN_SET && add_configured(pending, view->number, &change))
         transaction_add_client(&pending->transaction,
-                               change_takes(&change, &view->granted) ? RANK_TAKES : RANK_GIVES,
-                               view->number, &change, &view->granted);
+                               change_takes(&change, &view->own) ? RANK_TAKES : RANK_GIVES,
+                               view->number, &change, &view->own);
     return !pending->transaction.why.number;
 }
 

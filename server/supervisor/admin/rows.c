@@ -82,18 +82,18 @@ static bool is_admins(struct allowance_source source)
 }
 
 /* The values that an administrator has set, by the names that set has for them. */
-static json_t *client_changed_json(const struct allowance *granted)
+static json_t *client_changed_json(const struct allowance *own)
 {
     static const char *const bounds[] = {
         [ALLOWANCE_REQUEST] = "request", [ALLOWANCE_LIMIT] = "limit"};
     json_t *names = json_array();
     for (enum resource i = 0; i < RESOURCES; i++)
         for (enum allowance_bound bound = ALLOWANCE_REQUEST; bound <= ALLOWANCE_LIMIT; bound++)
-            if (is_admins(allowance_source(granted, i, bound)))
+            if (is_admins(allowance_source(own, i, bound)))
                 json_array_append_new(
                     names, json_sprintf("%s.%s", allowance_resource(i)->name, bounds[bound]));
     for (enum scalar i = 0; i < SCALARS; i++)
-        if (is_admins(granted->scalar_from[i]))
+        if (is_admins(own->scalar_from[i]))
             json_array_append_new(names, json_string(allowance_scalar(i)->name));
     return names;
 }
@@ -107,7 +107,7 @@ static void put_limits(struct admin_json *client, const struct client_view *view
                        on ? resource_json(view, i) : json_null());
     for (enum scalar i = 0; i < SCALARS; i++)
         put_scalar(client, view, i);
-    admin_json_put(client, "changed", on ? client_changed_json(&view->granted) : json_array());
+    admin_json_put(client, "changed", on ? client_changed_json(&view->own) : json_array());
 }
 
 static json_t *throttled_json(const struct proto_worker_usage *usage)

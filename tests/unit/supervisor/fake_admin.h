@@ -503,6 +503,7 @@ static inline void add_client(uint32_t number, bool attached)
     view->asked.host_memory.limit = view->granted.host_memory.limit = 1 << 16;
     view->granted.memory.limit = 1 << 30;
     view->granted.time.limit = ALLOWANCE_WHOLE;
+    view->own = view->granted;
     snprintf(view->name, sizeof view->name, "job %u", number);
 }
 

@@ -75,10 +75,10 @@ static void set_for_a_user_is_all_or_nothing(void **state)
         skip();
     for (uint32_t i = 5; i < 8; i++)
         add_client(i, true);
-    supervisor.clients[0].granted.threads.request = 1000; /* would take */
-    supervisor.clients[1].granted.threads.request = 9000; /* would give */
-    supervisor.clients[2].granted.threads.request = 5000;
-    supervisor.clients[0].granted.priority = 4;
+    supervisor.clients[0].own.threads.request = 1000; /* would take */
+    supervisor.clients[1].own.threads.request = 9000; /* would give */
+    supervisor.clients[2].own.threads.request = 5000;
+    supervisor.clients[0].own.priority = 4;
     static const char line[] =
         "{\"request\":\"set\",\"user\":1000,\"threads\":{\"request\":\"50%\"},\"priority\":2}\n";
     int fd = connect_to();
@@ -172,7 +172,7 @@ static void a_guarantee_without_room_gives_the_first_ones_back(void **state)
         skip();
     add_client(5, true);
     add_client(6, true);
-    supervisor.clients[0].granted.host_memory.request = 77;
+    supervisor.clients[0].own.host_memory.request = 77;
     refused_with("{\"request\":\"set\",\"user\":1000,\"host_memory\":{\"request\":\"64K\"}}",
                  "out_of_memory", "there is no room for client 6");
     /* The value asked for last is client 5's again. */

@@ -154,6 +154,7 @@ void session_attach_release(struct session *session)
     heap_close(&session->buffers);
     free(session->spare_window);
     session->spare_window = NULL;
+    session_bill_end(session); /* while its totals are known: the line has what was granted */
     session_quota_close(session);
     address_plan_return(&session->server->plan, &session->window);
     if (session->linked && session->shadow.fd >= 0) {
@@ -167,7 +168,6 @@ void session_attach_release(struct session *session)
     }
     destroy_shared(session);
     session_own_request_end(session);
-    session_bill_end(session);
     history_leave(&session->server->history, session->device->index, session->uid, &session->used);
     session->device = NULL;
 }

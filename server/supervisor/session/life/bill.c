@@ -15,6 +15,7 @@
 #include "common/messages.h"
 #include "common/printable.h"
 #include "server/supervisor/session/accounting.h"
+#include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/session_state.h"
@@ -96,13 +97,13 @@ static void put_client(json_t *line, const struct session *session)
 
 static void put_granted(json_t *line, const struct session *session)
 {
-    const struct allowance *grant = &session->grant.allowance;
+    const struct allowance grant = session_limits_in_force(session);
     json_t *granted = json_object();
     put_number(granted, "multiprocessors", session->bill.multiprocessors);
-    put(granted, "threads_percent", json_real((double)grant->threads.limit / 100));
-    put(granted, "time_percent", json_real((double)grant->time.limit / 100));
-    put_number(granted, "memory_bytes", grant->memory.limit);
-    put_number(granted, "host_memory_bytes", grant->host_memory.limit);
+    put(granted, "threads_percent", json_real((double)grant.threads.limit / 100));
+    put(granted, "time_percent", json_real((double)grant.time.limit / 100));
+    put_number(granted, "memory_bytes", grant.memory.limit);
+    put_number(granted, "host_memory_bytes", grant.host_memory.limit);
     put(line, "granted", granted);
 }
 
