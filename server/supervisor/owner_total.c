@@ -75,6 +75,19 @@ static void view_memory(const struct supervisor *supervisor, const struct accoun
             view->used += quota_claim(&session->quotas[resource]);
 }
 
+uint64_t owner_total_user_limit(const struct supervisor *supervisor, uint32_t uid,
+                                enum resource resource, uint32_t device)
+{
+    const struct server *server = &supervisor->server;
+    const struct account_owner owner = {.kind = TOTAL_USER,
+                                        .id = identity_uid_is_seen(uid) ? uid : CONFIG_ID_UNKNOWN};
+    struct allowance limits;
+    total_override_limits(&server->total_overrides, server->config, &owner, &limits);
+    return session_quota_total_limit(
+        &limits, resource,
+        allowance_resource(resource)->of_device ? &server->devices[device] : NULL);
+}
+
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
                       enum resource resource, uint32_t device, struct total_view *view)
 {

@@ -51,6 +51,11 @@ struct total_view {
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
                       enum resource resource, uint32_t device, struct total_view *view);
 
+/* The limit of a user's total alone, found without a look at each client; PROTO_UNSET: none. A uid
+ * that can't be seen has the total of all that can't be identified. */
+uint64_t owner_total_user_limit(const struct supervisor *supervisor, uint32_t uid,
+                                enum resource resource, uint32_t device);
+
 /* Whether owner_total_set has put a limit or a request of this resource in force that `limits` has
  * too. */
 bool owner_total_is_set(const struct supervisor *supervisor, const struct account_owner *owner,

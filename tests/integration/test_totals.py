@@ -13,7 +13,8 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import json_check  # noqa: E402
 from configured_server import Case  # noqa: E402
-from private_server import BUILD, ENV, SECONDS  # noqa: E402
+from exposition import Exposition  # noqa: E402
+from private_server import BUILD, ENV, SECONDS, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
 from server_case import CHANGES  # noqa: E402
 from survive_case import await_true  # noqa: E402
@@ -179,6 +180,28 @@ class Lists(WithClients):
             limits = json.loads(done.stdout)["limits"]
             self.assertEqual(self.limits(limits, "asked"), (None, None, 48 * MIB, None))
             self.assertEqual(self.limits(limits, "granted"), (50, 40, 48 * MIB, 8 * MIB))
+
+    def test_metrics_have_the_limit_in_force_and_the_totals(self):
+        with self.shared() as (it, clients):
+            answer = self.ctl(it, "metrics")
+            done = run(os.path.join(BUILD, "bin/gpushare-exporter"), "--once", "--socket", it.server.admin)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            seen, gpu = Exposition(done.stdout), {"gpu": "0", "UUID": answer["devices"][0]["uuid"]}
+            names = ("threads_limit_ratio", "time_limit_ratio", "memory_limit_bytes", "host_memory_limit_bytes")
+            for name, client in clients.items():
+                labels = {**gpu, "client": str(client.number), "uid": str(UID), "name": name}
+                self.assertEqual(tuple(seen.one(f"gpushare_client_{metric}", **labels) for metric in names),
+                                 tuple(value / 100 if value <= 100 else value for value in self.GRANTED[name]))
+            self.assertEqual([seen.one(f"gpushare_user_{metric}", uid=str(UID), **gpu) for metric in names[:3]], [0.5, 0.4, 64 * MIB])
+            # A total without a limit has no sample.
+            it.write(f"users: [{{uid: {UID}, memory: {{limit: 25%}}}}]\n")
+            self.assertEqual(it.reload().returncode, 0, it.server.text())
+            user, = self.ctl(it, "metrics")["users"]
+            whole = answer["devices"][0]["memory_bytes"]
+            self.assertEqual([user[name] for name in ("threads_limit_percent", "time_limit_percent", "memory_limit_bytes")],
+                             [None, None, whole // 4])
+            done = run(os.path.join(BUILD, "bin/gpushare-exporter"), "--once", "--socket", it.server.admin)
+            self.assertEqual(Exposition(done.stdout).of("gpushare_user_time_limit_ratio"), {})
 
     def test_the_accounting_has_the_limit_in_force(self):
         def last():

@@ -6,6 +6,7 @@
 #include "common/limits/limits.h"
 #include "server/supervisor/account/history.h"
 #include "server/supervisor/admin/answer.h"
+#include "server/supervisor/owner_total.h"
 #include "server/supervisor/view.h"
 
 static json_t *uid_json(uint32_t uid)
@@ -111,7 +112,26 @@ static json_t *faults_json(const struct history *history)
 
 /* ---- users and clients ---- */
 
-static json_t *user_json(const struct history_user *user)
+static json_t *share_or_null(uint64_t share)
+{
+    return share == PROTO_UNSET ? json_null() : admin_json_percent((uint32_t)share);
+}
+
+/* The limits of all clients of the user together, on this device. */
+static void put_totals(struct admin_json *row, const struct supervisor *supervisor,
+                       const struct history_user *user)
+{
+    uint64_t limit[RESOURCES];
+    for (enum resource i = 0; i < RESOURCES; i++)
+        limit[i] = user->uid == HISTORY_NOBODY
+                       ? PROTO_UNSET
+                       : owner_total_user_limit(supervisor, user->uid, i, user->device);
+    admin_json_put(row, "threads_limit_percent", share_or_null(limit[RESOURCE_THREADS]));
+    admin_json_put(row, "time_limit_percent", share_or_null(limit[RESOURCE_TIME]));
+    admin_json_put(row, "memory_limit_bytes", admin_json_amount(limit[RESOURCE_MEMORY]));
+}
+
+static json_t *user_json(const struct supervisor *supervisor, const struct history_user *user)
 {
     struct admin_json row = admin_json_new();
     struct history_use use = user->left;
@@ -119,6 +139,7 @@ static json_t *user_json(const struct history_user *user)
     admin_json_put(&row, "device", json_integer(user->device));
     admin_json_put(&row, "uid", uid_json(user->uid));
     admin_json_put(&row, "clients", json_integer(user->clients));
+    put_totals(&row, supervisor, user);
     admin_json_put(&row, "memory_used_bytes", admin_json_amount(user->memory));
     put_use(&row, &use);
     admin_json_put(&row, "waits", buckets_json(use.waits));
@@ -126,11 +147,11 @@ static json_t *user_json(const struct history_user *user)
     return admin_json_finish(&row);
 }
 
-static json_t *users_json(const struct history *history)
+static json_t *users_json(const struct supervisor *supervisor, const struct history *history)
 {
     json_t *rows = json_array();
     for (size_t i = 0; i < history->user_count; i++)
-        if (json_array_append_new(rows, user_json(history->users[i])) < 0) {
+        if (json_array_append_new(rows, user_json(supervisor, history->users[i])) < 0) {
             json_decref(rows);
             return NULL;
         }
@@ -194,7 +215,7 @@ json_t *admin_metrics_answer(struct supervisor *supervisor, uint32_t shown)
                        json_boolean(view_warning(supervisor, i, NULL)));
     admin_json_put(&answer, "devices", devices_json(supervisor, history));
     admin_json_put(&answer, "faults", faults_json(history));
-    admin_json_put(&answer, "users", users_json(history));
+    admin_json_put(&answer, "users", users_json(supervisor, history));
     view_each_client(supervisor, show_client, &showing);
     admin_json_put(&answer, "client_rows", showing.rows);
     admin_json_put(&answer, "clients_left_out", json_integer(showing.left_out));

@@ -343,6 +343,15 @@ void owner_total_view(const struct supervisor *self, const struct account_owner 
         *view = (struct total_view){.request = PROTO_UNSET, .limit = PROTO_UNSET};
 }
 
+uint64_t owner_total_user_limit(const struct supervisor *self, uint32_t uid, enum resource resource,
+                                uint32_t device)
+{
+    const struct account_owner owner = {.kind = TOTAL_USER, .id = uid};
+    struct total_view view;
+    owner_total_view(self, &owner, resource, device, &view);
+    return view.limit;
+}
+
 bool owner_total_is_set(const struct supervisor *self, const struct account_owner *owner,
                         enum resource resource, const struct allowance *limits)
 {
