@@ -141,7 +141,8 @@ struct ptx_operand {
     uint32_t start, end;
     uint32_t symbol_start, symbol_end;
     const char *name; /* the name of a symbol, without selector */
-    char selector;    /* of name.x: x y z w, else 0 */
+    char selector;    /* of name.x: x y z w, '?' for more letters, else 0 */
+    const char *part; /* of name.b3210: "b3210"; NULL for one letter or none */
     const struct ptx_variable *variable;
     const struct ptx_function *function;
     uint32_t index;

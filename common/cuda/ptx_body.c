@@ -102,8 +102,10 @@ static void read_word_operand(struct ptx_reader *r, struct ptx_operand *op)
     if (r->token.kind == PTX_TOKEN_DOT) {
         /* %tid.x, %v.x, and the byte selectors .b0 of the video instructions */
         op->selector = r->lexer.text[r->token.start + 1];
-        if (r->token.end - r->token.start != 2)
+        if (r->token.end - r->token.start != 2) {
             op->selector = '?';
+            op->part = ptx_slice(r, r->token.start + 1, r->token.end);
+        }
         ptx_advance(r);
     }
 }

@@ -10,8 +10,9 @@
  *
  * The instructions are known to decode_control.c (branches, calls), decode_arith.c, decode_logic.c,
  * decode_convert.c, decode_memory.c (loads, stores, atomics), decode_mbarrier.c (barriers in
- * memory) and decode_warp.c (operations of lanes or warps together). The ops that are emitted after
- * the first error are never used. One thread for each decoder.
+ * memory), decode_warp.c (operations of lanes or warps together) and decode_video.c (parts of
+ * 32-bit registers). The ops that are emitted after the first error are never used. One thread for
+ * each decoder.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DECODE_DECODE_H
 #define GPUSHARE_SERVER_SOFTGPU_DECODE_DECODE_H
@@ -155,5 +156,6 @@ bool decode_convert(struct decoder *d);
 bool decode_memory(struct decoder *d);
 bool decode_barriers(struct decoder *d);
 bool decode_warp(struct decoder *d);
+bool decode_video(struct decoder *d);
 
 #endif

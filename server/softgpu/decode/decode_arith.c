@@ -37,7 +37,7 @@ static void decode_unary(struct decoder *d, enum value_id id, enum ptx_type to, 
 /* ---- floats ---- */
 
 struct float_how {
-    bool ftz, sat, approx, relu;
+    bool ftz, sat, approx, relu, integer_relu;
     int rounding;
 };
 
@@ -126,9 +126,18 @@ static const struct {
     {"copysign", 2, VALUE_copysign_f32, VALUE_copysign_f64, 0, 0, 0, NULL, NULL},
 };
 
+/* .relu of integers: not below zero. */
+static void integer_relu(struct decoder *d, enum value_id max, uint32_t width, uint32_t dst)
+{
+    uint32_t zero = decode_constant(d, 0, width);
+    decode_value(d, max, width, dst, dst, zero, zero);
+}
+
 /* The steps after an operation on halves: .sat and .relu of its result. */
 static void half_end(struct decoder *d, uint32_t dst, struct float_how how)
 {
+    if (how.integer_relu)
+        integer_relu(d, VALUE_max_s16, 2, dst);
     if (how.sat)
         decode_value(d, VALUE_sat_f16, 2, dst, dst, dst, dst);
     if (how.relu)
@@ -357,31 +366,28 @@ static void decode_dot(struct decoder *d)
     op->aux = (ta == PTX_S32) | (uint32_t)(tb == PTX_S32) << 1 | (uint32_t)hi << 2;
 }
 
-static void decode_video(struct decoder *d)
-{
-    enum ptx_type td = decode_need_type(d), ta = decode_need_type(d), tb = decode_need_type(d);
-    bool add = decode_take(d, "add");
-    (void)td;
-    if (decode_take(d, "sat"))
-        decode_fail(d, "vabsdiff4.sat is not supported");
-    decode_count(d, 4, 4);
-    uint32_t a = decode_in(d, 1, PTX_B32), b = decode_in(d, 2, PTX_B32),
-             c = decode_in(d, 3, PTX_B32);
-    struct op *op = decode_value(d, VALUE_vabsdiff4, 4, decode_out(d, 0, PTX_B32), a, b, c);
-    op->aux = (ta == PTX_S32) | (uint32_t)(tb == PTX_S32) << 1 | (uint32_t)add << 3;
-}
-
 /* add, min and max of two 16-bit halves. */
 static bool packed_integers(struct decoder *d, enum ptx_type type)
 {
     bool s = type == PTX_S16X2;
+    struct float_how how = {.integer_relu =
+                                s && !decode_opcode_is(d, "add") && decode_take(d, "relu")};
     enum value_id id = decode_opcode_is(d, "add")   ? VALUE_add_16
                        : decode_opcode_is(d, "min") ? (s ? VALUE_min_s16 : VALUE_min_u16)
                        : decode_opcode_is(d, "max") ? (s ? VALUE_max_s16 : VALUE_max_u16)
                                                     : VALUE_NONE;
     if (id)
-        packed_halves(d, id, 2, (struct float_how){0});
+        packed_halves(d, id, 2, how);
     return id != VALUE_NONE;
+}
+
+/* min and max. */
+static void decode_bound(struct decoder *d, enum ptx_type type)
+{
+    bool relu = type == PTX_S32 && decode_take(d, "relu");
+    decode_binary(d, decode_opcode_is(d, "min") ? BY_TYPE(min, type) : BY_TYPE(max, type), type);
+    if (relu)
+        integer_relu(d, VALUE_max_s32, 4, decode_out(d, 0, type));
 }
 
 static void decode_integer(struct decoder *d, enum ptx_type type)
@@ -404,10 +410,8 @@ static void decode_integer(struct decoder *d, enum ptx_type type)
         decode_binary(d, BY_TYPE(div, type), type);
     else if (decode_opcode_is(d, "rem"))
         decode_binary(d, BY_TYPE(rem, type), type);
-    else if (decode_opcode_is(d, "min"))
-        decode_binary(d, BY_TYPE(min, type), type);
-    else if (decode_opcode_is(d, "max"))
-        decode_binary(d, BY_TYPE(max, type), type);
+    else if (decode_opcode_is(d, "min") || decode_opcode_is(d, "max"))
+        decode_bound(d, type);
     else if (decode_opcode_is(d, "abs"))
         decode_unary(d, BY_WIDTH(abs_, type), type, type);
     else if (decode_opcode_is(d, "neg"))
@@ -448,10 +452,6 @@ bool decode_arith(struct decoder *d)
                                            "div", "rem",  "min", "max",  "abs", "neg", "sad"};
     if (decode_opcode_is(d, "dp4a") || decode_opcode_is(d, "dp2a")) {
         decode_dot(d);
-        return true;
-    }
-    if (decode_opcode_is(d, "vabsdiff4")) {
-        decode_video(d);
         return true;
     }
     if (decode_opcode_is(d, "testp")) {

@@ -54,7 +54,7 @@ static void decode_instruction(struct decoder *d, uint32_t index)
     uint32_t first = d->code->op_count;
     d->starts[index] = first;
     if (!decode_control(d) && !decode_arith(d) && !decode_logic(d) && !decode_convert(d) &&
-        !decode_barriers(d) && !decode_memory(d) && !decode_warp(d))
+        !decode_barriers(d) && !decode_memory(d) && !decode_warp(d) && !decode_video(d))
         fail_unknown(d);
     finish_instruction(d, first);
     decode_free_dying(d);

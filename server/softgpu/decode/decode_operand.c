@@ -66,6 +66,13 @@ static uint32_t variable_address(struct decoder *d, const struct ptx_variable *v
     return t;
 }
 
+/* Only video instructions choose parts of registers; decode_video.c reads them. */
+static void need_whole(struct decoder *d, const struct ptx_operand *op)
+{
+    if (op->kind == PTX_OPERAND_REGISTER && op->selector)
+        decode_fail(d, "'%.60s' takes no part of '%.60s'", d->ins->opcode, op->name);
+}
+
 uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
 {
     uint32_t width = decode_type_width(type);
@@ -75,6 +82,7 @@ uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx
     }
     switch (op->kind) {
     case PTX_OPERAND_REGISTER:
+        need_whole(d, op);
         if (op->variable->type == PTX_PRED && type == PTX_PRED)
             return decode_predicate(d, op);
         if (decode_type_width(op->variable->type) != width || op->variable->type == PTX_PRED ||
@@ -106,8 +114,16 @@ uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx
     }
 }
 
+/* `%r + 1` is read wherever a symbol may stand, but only an address is such a sum. */
+static void need_no_addend(struct decoder *d, const struct ptx_operand *op)
+{
+    if (op->kind == PTX_OPERAND_REGISTER && op->addend)
+        decode_fail(d, "'%.60s' takes no sum; add to '%.60s' before it", d->ins->opcode, op->name);
+}
+
 uint32_t decode_in(struct decoder *d, uint32_t index, enum ptx_type type)
 {
+    need_no_addend(d, decode_operand(d, index));
     return decode_source(d, decode_operand(d, index), type);
 }
 
@@ -136,6 +152,7 @@ uint32_t decode_target(struct decoder *d, const struct ptx_operand *op, uint32_t
         decode_fail(d, "the result of '%.60s' needs a register", d->ins->opcode);
         return 0;
     }
+    need_whole(d, op);
     *width = decode_type_width(op->variable->type);
     if (*width > 8)
         decode_fail(d, "'%.60s' has 128 bits, which are not supported", op->name);
@@ -156,6 +173,7 @@ uint32_t decode_out(struct decoder *d, uint32_t index, enum ptx_type type)
 uint32_t decode_loose(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
 {
     uint32_t want = decode_type_width(type), have = want;
+    need_no_addend(d, op);
     if (op->kind != PTX_OPERAND_REGISTER)
         return decode_source(d, op, type);
     uint32_t slot = decode_target(d, op, &have);

@@ -272,6 +272,8 @@ exec_action exec_mbarrier, exec_mbarrier_test, exec_copy_bulk;
 exec_value exec_active_mask, exec_special32, exec_special64, exec_param;
 exec_value exec_local_address, exec_space_test, exec_insert32, exec_insert64;
 exec_value exec_mbarrier_pending;
+/* op->imm is a struct video of exec_video.h. */
+exec_value exec_video;
 
 /* In op->aux of exec_mbarrier and exec_mbarrier_test, below the space. */
 enum mbarrier_act {

@@ -196,19 +196,6 @@ static inline uint32_t find_nth(uint32_t mask, uint32_t base, int32_t offset)
     return ~0u;
 }
 
-static inline uint32_t abs_diff_4(uint32_t a, uint32_t b, uint32_t c, uint32_t how)
-{
-    uint32_t out = 0, sum = c;
-    for (int i = 0; i < 4; i++) {
-        uint32_t x = a >> (8 * i) & 0xff, y = b >> (8 * i) & 0xff;
-        int32_t p = how & 1 ? (int8_t)x : (int32_t)x, q = how & 2 ? (int8_t)y : (int32_t)y;
-        uint32_t d = (uint32_t)(p < q ? q - p : p - q);
-        out |= (d & 0xff) << (8 * i);
-        sum += d;
-    }
-    return how & 8 ? sum : out;
-}
-
 #define half_min(a, b, x, y, from)                                                                 \
     ((x) != (x)   ? ((y) != (y) ? (uint16_t)0x7fff : (b))                                          \
      : (y) != (y) ? (a)                                                                            \
