@@ -50,6 +50,26 @@ DIVIDE(s32)
 DIVIDE(u64)
 DIVIDE(s64)
 
+/* Numbers of 128 bits, the high word first. Compilers divide them by subtractions with carries. */
+#define DIVIDE_WIDE(T, name)                                                                       \
+    KERNEL integer_divide_##name(u64 *out, const u64 *a, const u64 *b)                             \
+    {                                                                                              \
+        int i = global_thread();                                                                   \
+        T x = (T)((unsigned __int128)a[i * 2] << 64 | a[i * 2 + 1]);                               \
+        T y = (T)((unsigned __int128)b[i * 2] << 64 | b[i * 2 + 1]) >> (i & 127);                  \
+        if (y == 0 || y == (T)-1)                                                                  \
+            y = 7;                                                                                 \
+        T quotient = x / y, rest = x % y;                                                          \
+        out[i * 4] = (u64)((unsigned __int128)quotient >> 64);                                     \
+        out[i * 4 + 1] = (u64)quotient;                                                            \
+        out[i * 4 + 2] = (u64)((unsigned __int128)rest >> 64);                                     \
+        out[i * 4 + 3] = (u64)rest;                                                                \
+    }                                                                                              \
+    CORPUS(integer_divide_##name, grid(4), block(64), out<u64>(256 * 4), in<u64>(512, special(5)), \
+           in<u64>(512, bits(6)))
+DIVIDE_WIDE(unsigned __int128, u128)
+DIVIDE_WIDE(__int128, s128)
+
 /* Division by constants, which compilers turn into multiplications. */
 KERNEL integer_divide_constant(u32 *out, const u32 *a)
 {

@@ -221,18 +221,22 @@ static bool decode_float(struct decoder *d, size_t row, enum ptx_type type)
 
 /* ---- integers ---- */
 
-/* Writes CC.CF from a, b and (for addc) the carry in. */
+/*
+ * Writes CC.CF from a, b and (for addc) the carry in. After a subtraction it is the carry of a + ~b
+ * + 1, so it is set where nothing was borrowed. The PTX ISA calls it a borrow, which is the same as
+ * long as subc reads it; but nvcc 13.0 divides numbers of 128 bits by subc.cc and then addc.
+ */
 static void add_carry(struct decoder *d, enum ptx_type type, uint32_t dst, uint32_t a, uint32_t b,
                       bool in, bool out, bool subtract)
 {
     uint32_t carry = decode_carry(d), width = decode_type_width(type);
-    uint32_t before = in ? carry : decode_constant(d, 0, 0), next = decode_temporary(d, 0);
+    uint32_t before = in ? carry : decode_constant(d, subtract, 0), next = decode_temporary(d, 0);
     if (width < 4) {
         decode_fail(d, "carry is not for type %s", ptx_type_name(type));
         return;
     }
     if (out)
-        decode_value(d, subtract ? BY_WIDTH(borrow_, type) : BY_WIDTH(carry_, type), 0, next, a, b,
+        decode_value(d, subtract ? BY_WIDTH(whole_, type) : BY_WIDTH(carry_, type), 0, next, a, b,
                      before);
     decode_value(d, subtract ? BY_WIDTH(subc_, type) : BY_WIDTH(addc_, type), width, dst, a, b,
                  before);
