@@ -38,6 +38,7 @@ static void decode_unary(struct decoder *d, enum value_id id, enum ptx_type to, 
 
 struct float_how {
     bool ftz, sat, approx, relu, integer_relu;
+    enum value_id flush; /* of halves with .ftz */
     int rounding;
 };
 
@@ -138,6 +139,8 @@ static void half_end(struct decoder *d, uint32_t dst, struct float_how how)
 {
     if (how.integer_relu)
         integer_relu(d, VALUE_max_s16, 2, dst);
+    if (how.flush)
+        decode_value(d, how.flush, 2, dst, dst, dst, dst);
     if (how.sat)
         decode_value(d, VALUE_sat_f16, 2, dst, dst, dst, dst);
     if (how.relu)
@@ -157,6 +160,8 @@ static void packed_halves(struct decoder *d, enum value_id id, uint32_t sources,
         half[1][i] = decode_temporary(d, 2);
         decode_value(d, VALUE_cv_32_16, 2, half[0][i], whole, whole, whole);
         decode_value(d, VALUE_high_32, 2, half[1][i], whole, whole, whole);
+        for (int h = 0; h < 2 && how.flush; h++)
+            decode_value(d, how.flush, 2, half[h][i], half[h][i], half[h][i], half[h][i]);
     } while (++i < sources);
     for (int h = 0; h < 2; h++) {
         for (i = sources; i < 3; i++)
@@ -168,13 +173,24 @@ static void packed_halves(struct decoder *d, enum value_id id, uint32_t sources,
     decode_value(d, VALUE_pack_16, 4, decode_out(d, 0, PTX_B32), result[0], result[1], result[1]);
 }
 
+static uint32_t half_in(struct decoder *d, uint32_t index, enum value_id flush)
+{
+    uint32_t a = decode_in(d, index, PTX_B16);
+    if (!flush)
+        return a;
+    uint32_t t = decode_temporary(d, 2);
+    decode_value(d, flush, 2, t, a, a, a);
+    return t;
+}
+
 static bool decode_halves(struct decoder *d, size_t row, enum ptx_type type, struct float_how how)
 {
     uint32_t sources = float_ops[row].sources;
     bool bf = type == PTX_BF16 || type == PTX_BF16X2;
     enum value_id id = bf ? float_ops[row].bf16 : float_ops[row].f16;
-    if (!id || how.rounding != FE_TONEAREST || how.ftz || (bf && how.sat) || (how.sat && how.relu))
+    if (!id || how.rounding != FE_TONEAREST || (bf && how.sat) || (how.sat && how.relu))
         return false;
+    how.flush = !how.ftz ? VALUE_NONE : bf ? VALUE_flush_bf16 : VALUE_flush_f16;
     if (decode_opcode_is(d, "min") && decode_take(d, "NaN"))
         id = bf ? VALUE_minnan_bf16 : VALUE_minnan_f16;
     else if (decode_opcode_is(d, "max") && decode_take(d, "NaN"))
@@ -184,10 +200,10 @@ static bool decode_halves(struct decoder *d, size_t row, enum ptx_type type, str
         return true;
     }
     decode_count(d, sources + 1, sources + 1);
-    uint32_t first = decode_in(d, 1, PTX_B16);
+    uint32_t first = half_in(d, 1, how.flush);
     uint32_t in[3] = {first, first, first};
     for (uint32_t i = 1; i < sources; i++)
-        in[i] = decode_in(d, i + 1, PTX_B16);
+        in[i] = half_in(d, i + 1, how.flush);
     uint32_t dst = decode_out(d, 0, PTX_B16);
     decode_value(d, id, 2, dst, in[0], in[1], in[2]);
     half_end(d, dst, how);

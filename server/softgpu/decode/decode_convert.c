@@ -9,7 +9,7 @@ struct conversion {
     enum ptx_type to, from;
     int rounding;  /* FE_*, or -1 */
     char integral; /* n z m p of .rni .rzi .rmi .rpi, or 0 */
-    bool sat, ftz;
+    bool sat, ftz, relu;
 };
 
 static uint32_t convert_step(struct decoder *d, enum value_id id, uint32_t width, uint32_t a)
@@ -203,6 +203,8 @@ static void float_to_float(struct decoder *d, struct conversion *c)
             a = convert_step(d, VALUE_f32_f64, 8, a);
         a = rounded_step(d, c->to == PTX_F16 ? exec_round_f64_f16 : exec_round_f64_bf16, 2, a,
                          c->rounding);
+        if (c->relu)
+            a = convert_step(d, VALUE_relu_h, 2, a);
     } else if (c->to == PTX_F64 && c->from == PTX_F32) {
         a = convert_step(d, VALUE_f32_f64, 8, a);
     } else if (c->to == PTX_F32 && c->from == PTX_F64) {
@@ -237,6 +239,8 @@ static void pack_floats(struct decoder *d, const struct conversion *c)
         uint32_t a = convert_step(d, VALUE_f32_f64, 8, decode_in(d, 2 - i, PTX_F32));
         half[i] = rounded_step(d, c->to == PTX_F16X2 ? exec_round_f64_f16 : exec_round_f64_bf16, 2,
                                a, c->rounding);
+        if (c->relu)
+            half[i] = convert_step(d, VALUE_relu_h, 2, half[i]);
     }
     decode_value(d, VALUE_pack_16, 4, decode_out(d, 0, PTX_B32), half[0], half[1], half[1]);
 }
@@ -285,6 +289,36 @@ static bool convert_bytes(struct decoder *d, bool e5m2)
     return true;
 }
 
+/* cvt.pack.sat.TO.s32 d, a, b{, c}: a and b clamped, b in the low bits; above them those of c. */
+static void pack_integers(struct decoder *d, bool sat)
+{
+    enum ptx_type to = decode_need_type(d), from = decode_need_type(d), third = decode_type(d);
+    bool eight = to == PTX_U8 || to == PTX_S8;
+    uint32_t bits = eight ? 8 : 16, part[2];
+    if (!sat || from != PTX_S32 || (!eight && to != PTX_U16 && to != PTX_S16) ||
+        third != (eight ? PTX_B32 : PTX_NONE)) {
+        decode_fail(d, "cvt.pack of these types is not supported");
+        return;
+    }
+    decode_count(d, eight ? 4 : 3, eight ? 4 : 3);
+    uint32_t mask = decode_constant(d, (UINT64_C(1) << bits) - 1, 4);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t wide = widen_integer(d, decode_in(d, 2 - i, PTX_S32), PTX_S32, 8);
+        uint32_t narrow = convert_step(d, VALUE_cv_64_32, 4, clamp_wide(d, wide, PTX_S64, to));
+        part[i] = decode_temporary(d, 4);
+        decode_value(d, VALUE_and_32, 4, part[i], narrow, mask, mask);
+    }
+    uint32_t result = decode_temporary(d, 4), by = decode_constant(d, bits, 4);
+    decode_value(d, VALUE_shl_32, 4, part[1], part[1], by, by);
+    decode_value(d, VALUE_or_32, 4, result, part[0], part[1], part[1]);
+    if (eight) {
+        uint32_t top = decode_temporary(d, 4), half = decode_constant(d, 16, 4);
+        decode_value(d, VALUE_shl_32, 4, top, decode_in(d, 3, PTX_B32), half, half);
+        decode_value(d, VALUE_or_32, 4, result, result, top, top);
+    }
+    decode_move(d, 4, decode_out(d, 0, PTX_B32), result);
+}
+
 static void decode_cvt(struct decoder *d)
 {
     bool e5m2 = decode_take(d, "e5m2x2");
@@ -295,6 +329,10 @@ static void decode_cvt(struct decoder *d)
     }
     static const char *const integrals[] = {"rni", "rzi", "rmi", "rpi"};
     struct conversion c = {.sat = decode_take(d, "sat"), .ftz = decode_take(d, "ftz")};
+    if (decode_take(d, "pack")) {
+        pack_integers(d, c.sat);
+        return;
+    }
     c.rounding = decode_rounding(d);
     for (int i = 0; i < 4; i++)
         c.integral = decode_take(d, integrals[i]) ? integrals[i][1] : c.integral;
@@ -302,6 +340,8 @@ static void decode_cvt(struct decoder *d)
     c.from = decode_type(d);
     if (c.from == PTX_NONE)
         c.from = c.to; /* cvt.rzi.f32.f32 */
+    bool to_half = c.to == PTX_F16 || c.to == PTX_BF16 || c.to == PTX_F16X2 || c.to == PTX_BF16X2;
+    c.relu = to_half && c.from == PTX_F32 && !c.sat && decode_take(d, "relu");
     if (c.from == PTX_F32 && (c.to == PTX_F16X2 || c.to == PTX_BF16X2)) {
         pack_floats(d, &c);
         return;

@@ -207,6 +207,42 @@ static bool atomic_type(uint32_t op, enum ptx_type type)
     return (op != ATOMIC_INC && op != ATOMIC_DEC) || bytes == 4;
 }
 
+static bool type_is_float_like(enum ptx_type type)
+{
+    return type_is_float(type) || type == PTX_F16X2 || type == PTX_BF16X2;
+}
+
+/* One atomic operation for each element, since only elements are atomic (PTX ISA, atom). The old
+ * values go through temporaries: a result may be a source of the next element. */
+static void atomic_vector(struct decoder *d, bool red, uint32_t count, uint32_t address,
+                          uint32_t aux, uint64_t addend)
+{
+    enum ptx_type type = (enum ptx_type)(aux >> 16);
+    const struct ptx_operand *from = decode_operand(d, red ? 1 : 2);
+    const struct ptx_operand *to = red ? from : decode_operand(d, 0);
+    uint32_t old[8], width = decode_type_width(type), at[8];
+    if (from->kind != PTX_OPERAND_VECTOR || from->count != count ||
+        to->kind != PTX_OPERAND_VECTOR || to->count != count) {
+        decode_fail(d, "'%.60s' needs %u registers in braces", d->ins->opcode, count);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t b = decode_source(d, &from->items[i], type);
+        old[i] = red ? SLOT_NONE : decode_temporary(d, width);
+        struct op *op = decode_action(d, exec_atomic, old[i], address, b, b);
+        op->imm = addend + (uint64_t)i * ptx_type_bytes(type);
+        op->aux = aux;
+    }
+    for (uint32_t i = 0; i < count && !red; i++) {
+        uint32_t have = width;
+        at[i] = decode_target(d, &to->items[i], &have);
+        if (have != width)
+            decode_fail(d, "'%.60s' is no register of type %s", to->items[i].name,
+                        ptx_type_name(type));
+        decode_move(d, width, at[i], old[i]);
+    }
+}
+
 static void decode_atomic(struct decoder *d)
 {
     bool red = decode_opcode_is(d, "red");
@@ -226,7 +262,15 @@ static void decode_atomic(struct decoder *d)
     }
     uint32_t sources = id == ATOMIC_CAS ? 2 : 1;
     decode_count(d, first + 1 + sources, first + 2 + sources);
+    uint32_t count = decode_take(d, "v2") ? 2 : decode_take(d, "v4") ? 4 : 1;
+    count = decode_take(d, "v8") ? 8 : count;
     uint32_t a = decode_address(d, decode_operand(d, first), space, &addend);
+    if (count > 1) {
+        if (sources > 1 || !type_is_float_like(type))
+            decode_fail(d, "vectors of '%.60s' are sums of floats", d->ins->opcode);
+        atomic_vector(d, red, count, a, space | id << 8 | (uint32_t)type << 16, addend);
+        return;
+    }
     uint32_t b = decode_in(d, first + 1, type);
     uint32_t c = sources == 2 ? decode_in(d, first + 2, type) : b;
     struct op *op =
@@ -246,10 +290,10 @@ static void decode_copy_async(struct decoder *d)
     }
     decode_take(d, "ca");
     decode_take(d, "cg");
-    bool shared = decode_take(d, "shared");
+    bool shared = decode_take(d, "shared"), policy = decode_take(d, "L2::cache_hint");
     shared |= decode_take(d, "shared::cta");
     take_hints(d);
-    decode_count(d, 3, 5);
+    decode_count(d, policy ? 4 : 3, policy ? 5 : 4);
     if (!shared || !decode_take(d, "global"))
         decode_fail(d, "unknown instruction 'cp.async' for these spaces");
     uint64_t to_add, from_add;
@@ -260,7 +304,7 @@ static void decode_copy_async(struct decoder *d)
         (size->value != 4 && size->value != 8 && size->value != 16))
         decode_fail(d, "cp.async copies 4, 8 or 16 bytes");
     uint32_t have = decode_constant(d, size->value, 4);
-    if (d->ins->operand_count > 3) {
+    if (d->ins->operand_count > (policy ? 4u : 3u)) {
         const struct ptx_operand *n = decode_operand(d, 3);
         if (n->kind == PTX_OPERAND_REGISTER && n->variable->type == PTX_PRED)
             decode_fail(d, "cp.async with ignore-src is not supported");
@@ -286,6 +330,18 @@ static void decode_prefetch(struct decoder *d)
     decode_action(d, exec_nop, 0, 0, 0, 0);
 }
 
+/* A cache policy is for the cache alone; no program can read one. */
+static void decode_policy(struct decoder *d)
+{
+    static const char *const kinds[] = {"fractional", "range", "cvt", "global", "L2"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        decode_take(d, kinds[i]);
+    take_hints(d);
+    decode_take(d, "b64");
+    decode_count(d, 1, 4);
+    decode_move(d, 8, decode_out(d, 0, PTX_B64), decode_constant(d, 0, 8));
+}
+
 static void decode_fence(struct decoder *d)
 {
     static const char *const kinds[] = {"gl", "proxy", "async", "alias", "mbarrier_init"};
@@ -308,8 +364,11 @@ bool decode_memory(struct decoder *d)
         decode_atomic(d);
     else if (decode_opcode_is(d, "membar") || decode_opcode_is(d, "fence"))
         decode_fence(d);
-    else if (decode_opcode_is(d, "prefetch") || decode_opcode_is(d, "prefetchu"))
+    else if (decode_opcode_is(d, "prefetch") || decode_opcode_is(d, "prefetchu") ||
+             decode_opcode_is(d, "applypriority") || decode_opcode_is(d, "discard"))
         decode_prefetch(d);
+    else if (decode_opcode_is(d, "createpolicy"))
+        decode_policy(d);
     else if (decode_opcode_is(d, "cp") && d->ins->modifier_count > 1 &&
              strcmp(d->ins->modifiers[0], "async") == 0 &&
              strcmp(d->ins->modifiers[1], "bulk") != 0)

@@ -292,7 +292,8 @@ static uint32_t special_source(struct decoder *d, const struct ptx_operand *op, 
         if (strcmp(op->name, specials[i].name) == 0)
             id = specials[i].id;
     }
-    if ((!id && strncmp(op->name, "%envreg", 7) == 0) ||
+    /* The counters' "behavior is currently undefined" (PTX ISA, %pm0..%pm7). */
+    if ((!id && (strncmp(op->name, "%envreg", 7) == 0 || strncmp(op->name, "%pm", 3) == 0)) ||
         strncmp(op->name, "%reserved_smem_offset_", 22) == 0)
         id = '0';
     uint32_t axis = op->selector == 'x' || !op->selector ? 0
