@@ -137,6 +137,26 @@ static void control_call(struct decoder *d)
     decode_action(d, action, 0, address, 0, 0)->aux = c->call_count - 1;
 }
 
+/* alloca.u64 d, bytes{, alignment}: the usual alignment is 8 (PTX ISA, alloca). */
+static void control_alloca(struct decoder *d)
+{
+    enum ptx_type type = decode_need_type(d);
+    decode_count(d, 2, 3);
+    uint64_t alignment = 8;
+    if (d->ins->operand_count == 3) {
+        const struct ptx_operand *op = decode_operand(d, 2);
+        bool known = op->kind == PTX_OPERAND_INTEGER && op->value && op->value <= 1 << 23 &&
+                     (op->value & (op->value - 1)) == 0;
+        if (!known)
+            decode_fail(d, "the alignment of alloca is a power of two up to 2^23");
+        alignment = known && op->value > alignment ? op->value : alignment;
+    }
+    if (type != PTX_U64)
+        decode_fail(d, "alloca is not for type %s", ptx_type_name(type));
+    uint32_t bytes = decode_in(d, 1, PTX_U64);
+    decode_action(d, exec_alloca, decode_out(d, 0, PTX_U64), bytes, 0, 0)->imm = alignment;
+}
+
 bool decode_control(struct decoder *d)
 {
     const char *op = d->ins->opcode;
@@ -146,6 +166,8 @@ bool decode_control(struct decoder *d)
         control_brx(d);
     } else if (strcmp(op, "call") == 0) {
         control_call(d);
+    } else if (strcmp(op, "alloca") == 0) {
+        control_alloca(d);
     } else if (strcmp(op, "ret") == 0) {
         decode_take(d, "uni");
         decode_count(d, 0, 0);

@@ -144,6 +144,7 @@ struct frame {
     uint8_t *regs;
     uint32_t live; /* lanes that have not returned */
     uint32_t depth, local_base;
+    uint32_t allocated; /* bytes of local memory behind those of the code, by alloca */
     uint32_t return_pc;
     const struct code_call *call;
 };
@@ -247,6 +248,10 @@ struct frame *warp_push_frame(struct warp *warp, const struct code *code, struct
                               uint32_t mask);
 void warp_free_frame(struct warp *warp, struct frame *frame);
 void warp_remove_split(struct warp *warp, uint32_t index);
+/* Takes local memory for the current frame, at the same offset for all lanes, until it returns.
+ * Returns false if a thread may not have so much. */
+bool warp_allocate_local(struct warp *warp, uint64_t bytes, uint64_t alignment, uint64_t *offset);
+
 /* Ends the threads of these lanes of the current split. */
 void warp_exit_lanes(struct warp *warp, uint32_t mask);
 
@@ -264,7 +269,7 @@ const struct code *code_at(const struct module *module, uint64_t function_addres
 uint64_t code_address(const struct ptx_function *function);
 
 /* Actions, by file. */
-exec_action exec_exit, exec_ret, exec_call, exec_trap, exec_nop, exec_brx;
+exec_action exec_exit, exec_ret, exec_call, exec_trap, exec_nop, exec_brx, exec_alloca;
 exec_action exec_barrier, exec_barrier_arrive, exec_warp_sync, exec_sleep;
 exec_action exec_shuffle, exec_vote, exec_match, exec_redux, exec_elect, exec_poll;
 exec_action exec_load, exec_store, exec_atomic, exec_copy_async;

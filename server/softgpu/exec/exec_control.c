@@ -158,3 +158,17 @@ enum exec_result exec_nop(struct warp *w, const struct op *op, uint32_t mask)
     (void)mask;
     return EXEC_NEXT;
 }
+
+enum exec_result exec_alloca(struct warp *w, const struct op *op, uint32_t mask)
+{
+    const uint64_t *sizes = slot_at(w, op->a);
+    uint64_t longest = 0, offset, *row = slot_at(w, op->dst);
+    for (uint32_t m = mask; m; m &= m - 1)
+        longest = max(longest, sizes[__builtin_ctz(m)]);
+    if (!warp_allocate_local(w, longest, op->imm, &offset))
+        return exec_fault(w, op, FAULT_STACK, (uint32_t)__builtin_ctz(mask), 0, 0,
+                          "alloca of more than local memory has");
+    for (uint32_t m = mask; m; m &= m - 1)
+        row[__builtin_ctz(m)] = offset;
+    return EXEC_NEXT;
+}

@@ -112,10 +112,25 @@ static inline bool reserve_local(struct warp *w, uint64_t need)
     return need <= w->local_stride || grow_local(w, need);
 }
 
+/* Lanes in a function that this frame called have the same bytes for it; each lane's memory is its
+ * own, so nothing overlaps. */
+bool warp_allocate_local(struct warp *w, uint64_t bytes, uint64_t alignment, uint64_t *offset)
+{
+    struct frame *f = w->frame;
+    uint64_t first = (uint64_t)f->local_base + f->code->local_bytes;
+    uint64_t at = (first + f->allocated + alignment - 1) & ~(alignment - 1);
+    if (bytes > MAX_LOCAL_BYTES || at + bytes > MAX_LOCAL_BYTES || !reserve_local(w, at + bytes))
+        return false;
+    f->allocated = (uint32_t)(at + bytes - first);
+    *offset = at;
+    return true;
+}
+
 struct frame *warp_push_frame(struct warp *w, const struct code *code, struct frame *caller,
                               uint32_t mask)
 {
-    uint32_t base = (caller->local_base + caller->code->local_bytes + 15) & ~15u;
+    uint32_t base =
+        (caller->local_base + caller->code->local_bytes + caller->allocated + 15) & ~15u;
     uint64_t need = (uint64_t)base + code->local_bytes;
     if (caller->depth == MAX_DEPTH || need > MAX_LOCAL_BYTES ||
         w->register_bytes + (uint64_t)code->frame_bytes > MAX_REGISTER_BYTES ||

@@ -144,6 +144,58 @@ static void halves_are_flushed(void **state)
                      0x3f803f80);
 }
 
+/* Each thread's blocks are apart from each other, from the kernel's own variables and from those of
+ * a function that is called meanwhile. */
+static const char stack_text[] = PTX_HEAD
+    ".func (.reg .b32 %y) other(.reg .b32 %v)\n{\n.local .align 8 .b8 own[64];\n.reg .b64 %b;\n"
+    "st.local.u32 [own], 0xbad;\nst.local.u32 [own+60], 0xbad;\nmov.u64 %b, 24;\n"
+    "alloca.u64 %b, %b;\nst.local.u32 [%b+20], 0xbad;\nadd.u32 %y, %v, 0;\nret;\n}\n"
+    ".visible .entry k(.param .u64 p, .param .u64 size)\n{\n.local .align 8 .b8 mine[16];\n"
+    ".reg .b32 %t, %r<8>;\n.reg .b64 %o, %n, %b, %c, %g;\n.reg .pred %q;\n"
+    "ld.param.u64 %o, [p];\nld.param.u64 %n, [size];\nmov.u32 %t, %tid.x;\n"
+    "mad.wide.u32 %o, %t, 4, %o;\nst.local.u32 [mine+12], %t;\n"
+    "mad.wide.u32 %n, %t, 16, %n;\nalloca.u64 %b, %n, 16;\n"
+    "cvta.local.u64 %g, %b;\nst.u32 [%g], %t;\nadd.u64 %g, %g, %n;\nst.u32 [%g+-4], %t;\n"
+    /* Odd threads take a second block. */
+    "and.b32 %r1, %t, 1;\nsetp.eq.u32 %q, %r1, 0;\nmov.u64 %c, %b;\n@%q bra EVEN;\n"
+    "mov.u64 %c, 100;\nalloca.u64 %c, %c, 64;\nadd.u32 %r2, %t, 1000;\n"
+    "st.local.u32 [%c+96], %r2;\nst.local.u32 [%c], %t;\nEVEN:\n"
+    "call (%r3), other, (%t);\n"
+    "ld.local.u32 %r4, [%b];\nld.u32 %r5, [%g+-4];\nld.local.u32 %r6, [%c];\n"
+    "ld.local.u32 %r7, [mine+12];\nadd.u32 %r3, %r3, %r4;\nadd.u32 %r3, %r3, %r5;\n"
+    "add.u32 %r3, %r3, %r6;\nadd.u32 %r3, %r3, %r7;\n"
+    "@%q bra DONE;\nld.local.u32 %r4, [%c+96];\nadd.u32 %r3, %r3, %r4;\n"
+    "cvt.u32.u64 %r5, %c;\nand.b32 %r5, %r5, 63;\nadd.u32 %r3, %r3, %r5;\nDONE:\n"
+    "st.global.u32 [%o], %r3;\nret;\n}\n";
+
+static enum block_state run_stack(uint64_t size, uint32_t *out, struct fault *fault)
+{
+    struct {
+        void *out;
+        uint64_t size;
+    } params = {out, size};
+    struct kernel_launch launch = {.name = "k", .grid = 1, .threads = THREADS, .params = &params};
+    struct module *module = kernel_module(stack_text);
+    kernel_allow(out, THREADS * sizeof *out, MEMORY_READ | MEMORY_WRITE);
+    enum block_state state = kernel_run(module, &launch, fault);
+    module_destroy(module);
+    kernel_free();
+    kernel_forget();
+    return state;
+}
+
+static void blocks_on_the_stack_are_apart(void **state)
+{
+    uint32_t out[THREADS];
+    struct fault fault = {0};
+    (void)state;
+    assert_int_equal(run_stack(16, out, &fault), BLOCK_DONE);
+    for (uint32_t i = 0; i < THREADS; i++)
+        assert_int_equal(out[i], i & 1 ? 6 * i + 1000 : 5 * i);
+    assert_int_equal(run_stack(UINT64_C(1) << 40, out, &fault), BLOCK_FAULTED);
+    assert_int_equal(fault.kind, FAULT_STACK);
+}
+
 static void counters_that_are_undefined_can_be_read(void **state)
 {
     (void)state;
@@ -157,6 +209,7 @@ int main(void)
         cmocka_unit_test(each_element_of_a_vector_is_added),
         cmocka_unit_test(cvt_packs_and_stops_at_zero),
         cmocka_unit_test(halves_are_flushed),
+        cmocka_unit_test(blocks_on_the_stack_are_apart),
         cmocka_unit_test(counters_that_are_undefined_can_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
