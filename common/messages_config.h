@@ -214,6 +214,9 @@
     X(configuration_refused, SUCCESS, \
       "the configuration file is refused, and what was in force before it goes on: a server that starts anew " \
       "reads the file again; mend it, then gpusharectl reload: %s") \
+    X(options_refused, SUCCESS, \
+      "an option or a variable of the service is refused, and those of the server before go on: a server that starts " \
+      "anew reads them again; mend it, then restart the service: %s") \
     X(configuration_not_copied, SUCCESS, \
       "%s/accepted.yaml can't be written (%s), so a server that takes over needs a file without a mistake: see " \
       "the room and the rights there, then gpusharectl reload") \

@@ -57,7 +57,6 @@ struct gpushared {
     struct state_log_reader left; /* by the last server, with taking_over */
     bool taking_over;
     char **argv;                     /* of this process, or what the last server was started with */
-    struct error start_refused;      /* text "": argv is this process's */
     struct error trouble;            /* a reason why nobody can be served; text "": none */
     int passed_client, passed_admin; /* the sockets that systemd passed; -1: none */
     int status;                      /* the process's exit status */
@@ -67,9 +66,10 @@ static void supervisor_ready(void *context)
 {
     struct gpushared *gpushared = context;
     log_notice(MESSAGE_TEXT(log_ready), gpushared->settings.socket);
-    notify_ready(&gpushared->notify);
-    if (!gpushared->start_refused.text[0])
+    /* A server that is said to be ready may be ended at once. */
+    if (!gpushared->settings.refused.number)
         accepted_keep_start(gpushared->settings.state, gpushared->argv);
+    notify_ready(&gpushared->notify);
 }
 
 static void supervisor_status(void *context, const char *text)
@@ -362,7 +362,8 @@ static uint32_t read_settings(struct gpushared *gpushared, int argc, char **argv
         log_error(MESSAGE_TEXT(accepted_start_refused), again.text);
         return error;
     }
-    gpushared->start_refused = *why;
+    settings->refused = *why;
+    settings->refused.number = error;
     return 0;
 }
 
@@ -442,8 +443,8 @@ int main(int argc, char **argv)
     log_open("gpushared", settings->log_level, settings->log_form);
     if (settings->log_form == LOG_FORM_JOURNAL)
         log_journal_open(LOG_JOURNAL_SOCKET, "gpushared");
-    if (gpushared.start_refused.text[0])
-        log_error(MESSAGE_TEXT(accepted_start_in_force), gpushared.start_refused.text,
+    if (settings->refused.number)
+        log_error(MESSAGE_TEXT(accepted_start_in_force), settings->refused.text,
                   ACCEPTED_START_FILE);
     variables_check(environ, warn_of_variable, NULL);
     variables_check_clients(environ, warn_of_variable, NULL);

@@ -82,6 +82,9 @@ struct settings {
     enum log_level log_level;
     enum log_form log_form;
     enum settings_page page; /* page to print instead of serving */
+    /* Why the options and variables of this process are not in force, and those of the last server
+     * are; number 0: they are. settings_read() leaves it at that. */
+    struct error refused;
 };
 
 /*

@@ -262,6 +262,11 @@ static void warn_of_configuration(const struct supervisor *supervisor, struct er
         error_set(what, MESSAGE(configuration_refused), supervisor->refused.why.text);
 }
 
+static void warn_of_options(const struct supervisor *supervisor, struct error *what)
+{
+    error_set(what, MESSAGE(options_refused), supervisor->server.settings->refused.text);
+}
+
 static void warn_of_copy(const struct supervisor *supervisor, struct error *what)
 {
     error_set(what, MESSAGE(configuration_not_copied), supervisor->server.settings->state,
@@ -288,6 +293,8 @@ static bool warning_is_on(const struct supervisor *supervisor, enum server_warni
     switch (warning) {
     case WARNING_CONFIGURATION_REFUSED:
         return supervisor->refused.why.number != 0;
+    case WARNING_OPTIONS_REFUSED:
+        return supervisor->server.settings->refused.number != 0;
     case WARNING_CONFIGURATION_NOT_COPIED:
         return supervisor->copy_failed != 0;
     case WARNING_ACCOUNTING_NOT_WRITTEN:
@@ -304,6 +311,7 @@ bool view_warning(const struct supervisor *supervisor, enum server_warning warni
 {
     static void (*const words[])(const struct supervisor *, struct error *) = {
         [WARNING_CONFIGURATION_REFUSED] = warn_of_configuration,
+        [WARNING_OPTIONS_REFUSED] = warn_of_options,
         [WARNING_CONFIGURATION_NOT_COPIED] = warn_of_copy,
         [WARNING_ACCOUNTING_NOT_WRITTEN] = warn_of_accounting,
         [WARNING_SAVED_NOT_KEPT] = warn_of_saved,
@@ -319,6 +327,7 @@ const char *view_warning_name(enum server_warning warning)
 {
     static const char *const names[] = {
         [WARNING_CONFIGURATION_REFUSED] = "configuration_refused",
+        [WARNING_OPTIONS_REFUSED] = "options_refused",
         [WARNING_CONFIGURATION_NOT_COPIED] = "configuration_not_copied",
         [WARNING_ACCOUNTING_NOT_WRITTEN] = "accounting_not_written",
         [WARNING_SAVED_NOT_KEPT] = "saved_not_kept",

@@ -125,6 +125,7 @@ void view_server(const struct supervisor *supervisor, struct server_view *view);
 /* States about which administrators should do something, while they last. */
 enum server_warning {
     WARNING_CONFIGURATION_REFUSED,
+    WARNING_OPTIONS_REFUSED,
     WARNING_CONFIGURATION_NOT_COPIED,
     WARNING_ACCOUNTING_NOT_WRITTEN,
     WARNING_SAVED_NOT_KEPT,

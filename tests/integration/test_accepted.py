@@ -171,6 +171,10 @@ class Accepted(unittest.TestCase):
                     self.assertIn("go on, with the options and variables that it had", said)
                     self.assertTrue(any(word.split("=")[0] in said for word in (*options, *variables)), said)
                     self.assertEqual(manager.worker(), worker)
+                    status, metrics = (json.loads(manager.ctl("--json", verb).stdout) for verb in ("status", "metrics"))
+                    self.assertEqual([warning["name"] for warning in status["warnings"]], ["options_refused"])
+                    self.assertTrue(any(word.split("=")[0] in status["warnings"][0]["text"] for word in (*options, *variables)))
+                    self.assertTrue(metrics["options_refused"])
                     # Those that it had, and none of the others beside the mistake.
                     self.assertEqual(list(self.limit(manager).values()), [700 << 20])
                     info = run(GPUSHARE, "info", "--json", GPUSHARE_SOCKET=manager.client)

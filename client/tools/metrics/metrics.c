@@ -63,6 +63,11 @@ static const struct column of_server[] = {
       "1 while the configuration file is refused, and what was in force before goes on."},
      "configuration_refused",
      0},
+    {{"gpushare_options_refused", GAUGE, NULL,
+      "1 while an option or variable of the service is refused, and those of the server before go "
+      "on."},
+     "options_refused",
+     0},
     {{"gpushare_configuration_not_copied", GAUGE, NULL,
       "1 while a server that takes over would find no copy of the configuration in force."},
      "configuration_not_copied",
