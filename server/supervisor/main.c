@@ -66,8 +66,9 @@ static void supervisor_ready(void *context)
 {
     struct gpushared *gpushared = context;
     log_notice(MESSAGE_TEXT(log_ready), gpushared->settings.socket);
-    /* A server that is said to be ready may be ended at once. */
-    if (!gpushared->settings.refused.number)
+    /* A server that is said to be ready may be ended at once. Nobody takes over from one that
+     * leaves nothing. */
+    if (gpushared->settings.keeps && !gpushared->settings.refused.number)
         accepted_keep_start(gpushared->settings.state, gpushared->argv);
     notify_ready(&gpushared->notify);
 }
