@@ -159,13 +159,14 @@ void accepted_keep_start(const char *folder, char *const *argv)
 /* Strings alone, in an array and an object. */
 static bool is_start(const json_t *arguments, json_t *variables)
 {
-    const char *name;
-    json_t *value;
-    size_t i;
     if (!json_is_array(arguments) || !json_is_object(variables))
         return false;
-    json_array_foreach(arguments, i, value) if (!json_is_string(value)) return false;
-    json_object_foreach(variables, name, value) if (!json_is_string(value)) return false;
+    for (size_t i = 0; i < json_array_size(arguments); i++)
+        if (!json_is_string(json_array_get(arguments, i)))
+            return false;
+    for (void *at = json_object_iter(variables); at; at = json_object_iter_next(variables, at))
+        if (!json_is_string(json_object_iter_value(at)))
+            return false;
     return true;
 }
 
@@ -192,13 +193,13 @@ static char **words_of(const json_t *arguments, char *program)
 static uint32_t take_start(json_t *start, char *program, int *argc, char ***argv, struct error *why)
 {
     const json_t *arguments = json_object_get(start, "arguments");
-    json_t *variables = json_object_get(start, "variables"), *value;
-    const char *name;
+    json_t *variables = json_object_get(start, "variables");
     char **words = words_of(arguments, program);
     if (!words)
         return error_set(why, MESSAGE(request_no_memory));
     each_variable(forget_variable, NULL);
-    json_object_foreach(variables, name, value) setenv(name, json_string_value(value), 1);
+    for (void *at = json_object_iter(variables); at; at = json_object_iter_next(variables, at))
+        setenv(json_object_iter_key(at), json_string_value(json_object_iter_value(at)), 1);
     *argc = (int)json_array_size(arguments) + 1;
     *argv = words;
     return 0;

@@ -22,8 +22,8 @@ struct open_connections {
 /* Returns whether there was a connection. */
 static bool answer_one(const struct refusal *refusal, bool admin, struct open_connections *open)
 {
-    int fd = accept4(admin ? refusal->admin_fd : refusal->client_fd, NULL, NULL,
-                     SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int listening = admin ? refusal->admin_fd : refusal->client_fd;
+    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return false;
     if (admin)

@@ -79,8 +79,9 @@ static void each_element_of_a_vector_is_added(void **state)
         olds, sizeof olds, sums, sizeof sums, THREADS);
     assert_true(sums[0] == THREADS && sums[1] == 2 * THREADS && sums[2] == 0);
     for (int i = 0; i < THREADS; i++) {
-        int old = (int)olds[i];
-        assert_true(old >= 0 && old < THREADS && !seen[old]);
+        assert_true(olds[i] >= 0);
+        size_t old = (size_t)olds[i];
+        assert_true(old < THREADS && !seen[old]);
         seen[old] = true;
     }
     run("mov.f32 %f1, 1.0;\nmov.f32 %f2, 0.5;\n"
