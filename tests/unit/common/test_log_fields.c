@@ -107,9 +107,10 @@ static void each_message_has_its_own_event(void **state)
     log_open("gpushared", LOG_LEVEL_INFO, LOG_FORM_JOURNAL);
     for (size_t i = 0; (row = messages_at(i)); i++) {
         struct error why = {.number = 1, .text = "a mistake", .format = row->format};
-        size_t k = 0;
-        while ((first = messages_at(k)) && strcmp(first->format, row->format) != 0)
-            k++;
+        first = row;
+        for (size_t k = i; k-- > 0;)
+            if (strcmp(messages_at(k)->format, row->format) == 0)
+                first = messages_at(k);
         log_sentence(LOG_LEVEL_ERROR, &why);
         const char *event = heard_event();
         const char *wanted = strcmp(row->format, "%s") == 0 ? "" : without_log(first->name);
