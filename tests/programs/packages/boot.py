@@ -23,6 +23,8 @@ from trial import LIBRARY, OWN, SECONDS, Trial, clients, finish, main, need, wai
 
 DROP_IN = "/etc/systemd/system/gpushared.service.d/trial.conf"
 CONFIG = "/etc/gpushare/gpushared.yaml"
+OPTIONS = "/etc/default/gpushared"
+SOCKETS = ("gpushared.socket", "gpushared-admin.socket")
 
 
 class Service:
@@ -58,10 +60,24 @@ class Boot(Trial):
         for line in text.strip().splitlines():
             print(f"            {line}", flush=True)
 
+    def unserved(self, guest, service):
+        """The machine has no GPU of NVIDIA's. Whoever asks is told so, again and again, and the sockets go on listening."""
+        options = guest.read(OPTIONS)
+        guest.run("rm", OPTIONS)
+        for _ in range(3):
+            status, said = guest.execute("gpusharectl status")
+            need(status != 0 and "the server can't start: " in said, f"gpusharectl status without a GPU: {said}")
+            wait(lambda: service.show("ActiveState") == "failed", "a server without a GPU goes on")
+        for unit in SOCKETS:
+            need(guest.shell(f"systemctl is-active {unit}").strip() == "active", f"{unit} does not listen any more")
+        guest.write(OPTIONS, options)
+        self.step("without a GPU three questions were answered, and the sockets go on listening:")
+        self.quote(said)
+
     def start(self, guest, service):
         """The first question starts the server."""
-        need(service.show("ActiveState") == "inactive", "the service runs before anybody has asked")
-        for unit in ("gpushared.socket", "gpushared-admin.socket"):
+        need(service.show("ActiveState") in ("inactive", "failed"), "the service runs before anybody has asked")
+        for unit in SOCKETS:
             need(guest.shell(f"systemctl is-active {unit}").strip() == "active", f"{unit} does not listen")
         said = guest.run("gpusharectl", "status")
         need("MODE" in said or "ready" in said, f"gpusharectl status: {said}")
@@ -120,6 +136,17 @@ class Boot(Trial):
         need("64" in guest.run("gpusharectl", "get", "user", "bob"), "the restart has lost the configuration that was in force")
         guest.write(CONFIG, "{}\n")
         guest.run("systemctl", "reload", "gpushared")
+
+    def mistake(self, guest, service):
+        """A wrong variable of the service ends nobody."""
+        options = guest.read(OPTIONS)
+        guest.write(OPTIONS, options + "GPUSHARE_MEMORY_LIMIT=16 G\n")
+        self.replaced(guest, service, lambda: guest.run("systemctl", "restart", "gpushared"), "systemctl restart with a wrong variable")
+        warnings = json.loads(guest.run("gpusharectl", "--json", "status"))["warnings"]
+        need([warning["name"] for warning in warnings] == ["options_refused"], f"the warnings are {warnings}")
+        guest.write(OPTIONS, options)
+        self.replaced(guest, service, lambda: guest.run("systemctl", "restart", "gpushared"), "systemctl restart without it")
+        need(not json.loads(guest.run("gpusharectl", "--json", "status"))["warnings"], "the warning stays")
 
     def journal(self, guest):
         rows = [json.loads(line) for line in guest.shell("journalctl --no-pager -o json -u gpushared").splitlines()]
@@ -220,6 +247,7 @@ class Boot(Trial):
         need(state == "running", f"the machine is {state}: {guest.execute('systemctl --failed --no-pager')[1]}")
         self.step("booted: " + guest.shell("echo Linux $(uname -r), $(systemctl --version | head -n 1), $(systemd-detect-virt)").strip())
         self.install(guest)
+        self.unserved(guest, service)
         self.start(guest, service)
         self.develop(guest)
         alice = self.use(guest, service)
@@ -227,6 +255,7 @@ class Boot(Trial):
         self.replace(guest, service)
         self.hung_worker(guest, service)
         self.configure(guest, service)
+        self.mistake(guest, service)
         self.watch(guest)
         self.doctor(guest)
         self.own_server(guest)
