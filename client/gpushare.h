@@ -38,12 +38,11 @@
  *                something (options, streams, an object to free), the call says so.
  *   Threads      any thread may make any call at any time, except that an object must
  *                not be in use by another thread while it is destroyed. Threads wait
- *                for each other only where they use the same stream. Requests that threads send
- *                the server at the same time (allocate, load, create) are carried out
- *                in any order: one thread's allocation does not wait for another one's
- *                module load. A call returns when the server has answered, so what is
- *                asked for after it comes later, on any thread. Launches, fills and copies
- *                of shared host buffers ask it nothing: they go through shared memory.
+ *                for each other only where they use the same stream. Requests that threads send the
+ *                server at the same time (allocate, load, create) are carried out in any order:
+ *                one thread's allocation does not wait for another one's module load. A call
+ *                returns when the server has answered: what is asked for after it comes later, on
+ *                any thread. Launches, fills and copies of shared host buffers go through memory.
  *   Ownership    a connection owns the objects made on it; closing it frees those that are
  *                left. Arguments (names, paths, images, parameters, options) are copied,
  *                or read before the call returns. The memory of asynchronous copies is
@@ -282,8 +281,7 @@ enum gpushare_mode {
     GPUSHARE_MODE_TURNS = 3       /* one client at a time, for a quantum; shares have no effect */
 };
 
-/* The limits that were asked for (0: none) and those that were granted: no higher than those of the
- * client's user, groups and control group in total. */
+/* The limits asked for (0: none), and those granted within the totals of the user and groups. */
 struct gpushare_limits {
     size_t size;                      /* set by the caller */
     uint32_t client;                  /* this client's number, as the administrator sees it */
@@ -406,11 +404,8 @@ GPUSHARE_API gpushare_error gpushare_memory_alloc(gpushare_connection *connectio
 GPUSHARE_API gpushare_error gpushare_memory_free(gpushare_connection *connection,
                                                  gpushare_address address);
 
-/*
- * The limits of this client's memory, and how much of them is not free. A limit is the lowest of
- * the client's own and the totals of its user and groups. The part of such a total that other
- * clients hold counts as used, so that limit - used is free.
- */
+/* The limits of this client's memory, within the totals of its user and groups, and how much of it
+ * is not free: what other clients hold of such a total counts as used. */
 struct gpushare_memory_info {
     size_t size;         /* set by the caller */
     uint64_t limit;      /* of device memory */
@@ -420,8 +415,7 @@ struct gpushare_memory_info {
 };
 
 /* Fills *info; its size must be set (cuMemGetInfo: free is limit - used, and
- * nothing where a limit was set below what is used). Asks the server each time: the numbers change
- * while other clients of the user work. */
+ * nothing where a limit was set below what is used). Asks the server each time. */
 GPUSHARE_API gpushare_error gpushare_memory_info(gpushare_connection *connection,
                                                  struct gpushare_memory_info *info);
 

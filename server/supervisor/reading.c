@@ -11,6 +11,7 @@
 #include "common/util.h"
 #include "server/supervisor/config/accepted.h"
 #include "server/supervisor/config/config.h"
+#include "server/supervisor/config/sums.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/supervisor_private.h"
 
@@ -121,4 +122,33 @@ uint32_t reading_take(struct reading *reading, struct config **config, struct er
     job_client_close(&reading->client);
     free(reading);
     return error;
+}
+
+/* ---- what is in force ---- */
+
+/* Requests of time mean nothing to GPUs that don't enforce it. */
+static void warn_of_sums(const struct server *server)
+{
+    struct error what;
+    bool time = false;
+    for (uint32_t i = 0; i < server->device_count; i++)
+        time |= schedule_time_enforced(server->devices[i].schedule.mode);
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (allowance_resource(i)->by_worker && (i != RESOURCE_TIME || time) &&
+            config_sums_exceed(server->config, i, &what))
+            log_sentence(LOG_LEVEL_WARNING, &what);
+}
+
+void reading_log(const struct supervisor *supervisor)
+{
+    const struct config *config = supervisor->server.config;
+    if (!config)
+        return;
+    log_notice(MESSAGE_TEXT(log_config), config->file, config->profile_count, config->rule_count,
+               config->gpu_count, config->user_count, config->group_count, config->cgroup_count);
+    for (uint32_t i = 0; config->time_line && i < supervisor->server.device_count; i++)
+        if (!schedule_time_enforced(supervisor->server.devices[i].schedule.mode))
+            log_notice(MESSAGE_TEXT(log_config_time), config->file, config->time_line, i,
+                       proto_mode_name(supervisor->server.devices[i].schedule.mode));
+    warn_of_sums(&supervisor->server);
 }

@@ -36,4 +36,7 @@ struct reading *reading_start(struct supervisor *supervisor, void (*done)(void *
  * over. Frees it. */
 uint32_t reading_take(struct reading *reading, struct config **config, struct error *why);
 
+/* Logs which configuration is in force, and what of it the GPUs' modes leave without effect. */
+void reading_log(const struct supervisor *supervisor);
+
 #endif

@@ -15,7 +15,6 @@
 #include "server/supervisor/reading.h"
 #include "server/supervisor/config/accepted.h"
 #include "server/supervisor/config/config.h"
-#include "server/supervisor/config/sums.h"
 #include "server/supervisor/device/device_schedule.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/life/attach.h"
@@ -471,33 +470,6 @@ static enum rank account_rank(const struct account_move *move)
     return account_moves_gives(move) ? RANK_LOWER : RANK_ACCOUNT;
 }
 
-/* Requests of time mean nothing to GPUs that don't enforce it. */
-static void warn_of_sums(const struct server *server)
-{
-    struct error what;
-    bool time = false;
-    for (uint32_t i = 0; i < server->device_count; i++)
-        time |= schedule_time_enforced(server->devices[i].schedule.mode);
-    for (enum resource i = 0; i < RESOURCES; i++)
-        if (allowance_resource(i)->by_worker && (i != RESOURCE_TIME || time) &&
-            config_sums_exceed(server->config, i, &what))
-            log_sentence(LOG_LEVEL_WARNING, &what);
-}
-
-static void log_new(const struct supervisor *supervisor)
-{
-    const struct config *config = supervisor->server.config;
-    if (!config)
-        return;
-    log_notice(MESSAGE_TEXT(log_config), config->file, config->profile_count, config->rule_count,
-               config->gpu_count, config->user_count, config->group_count, config->cgroup_count);
-    for (uint32_t i = 0; config->time_line && i < supervisor->server.device_count; i++)
-        if (!schedule_time_enforced(supervisor->server.devices[i].schedule.mode))
-            log_notice(MESSAGE_TEXT(log_config_time), config->file, config->time_line, i,
-                       proto_mode_name(supervisor->server.devices[i].schedule.mode));
-    warn_of_sums(&supervisor->server);
-}
-
 struct forgetting {
     struct saved *saved;
     bool changed; /* what is saved */
@@ -557,7 +529,7 @@ static void configuration_takes_effect(struct reload *reload)
     /* A file that can't be written is logged: the reload itself has succeeded. */
     if (forgetting.changed && saved_write(supervisor->saved, NULL, NULL) < 0)
         log_error(MESSAGE_TEXT(log_saved_not_written), supervisor->saved->file, strerror(ENOMEM));
-    log_new(supervisor);
+    reading_log(supervisor);
 }
 
 /* ---- how much changed, for the administrator ---- */
