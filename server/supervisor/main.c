@@ -41,8 +41,9 @@
 /* Exit statuses: of those that the unit names no other start is made by systemd itself. */
 enum { STATUS_FAILED = 1, STATUS_USAGE = 2, STATUS_NEXT_MAY = 3 };
 
-/* A minute has no more than a dozen starts that fail, fewer than the unit allows. */
-#define REFUSAL_MS 5000
+/* The unit allows 20 starts in ten seconds (StartLimitBurst=). With either of these fewer fail. */
+#define REFUSAL_MS    5000
+#define NEXT_START_MS 600
 
 struct gpushared {
     uv_loop_t loop;
@@ -56,6 +57,7 @@ struct gpushared {
     struct keeper keeper;         /* with settings.keeps */
     struct state_log_reader left; /* by the last server, with taking_over */
     bool taking_over;
+    bool inherits; /* what the last server left is there, or may be: the next one may save it */
     char **argv;                     /* of this process, or what the last server was started with */
     struct error trouble;            /* a reason why nobody can be served; text "": none */
     int passed_client, passed_admin; /* the sockets that systemd passed; -1: none */
@@ -186,6 +188,30 @@ static void watch_signals(struct gpushared *gpushared)
     }
 }
 
+/* Clients are told no more than that: the file's lines are the administrators'. Where the next
+ * start may succeed, they wait for it. */
+static void refuse_waiting(const struct gpushared *gpushared)
+{
+    struct error why;
+    struct refusal refusal = {.client_fd = gpushared->inherits ? -1 : gpushared->passed_client,
+                              .admin_fd = gpushared->passed_admin,
+                              .ended.error = error_set(&why, MESSAGE(server_cannot_start)),
+                              .lasts = gpushared->inherits};
+    snprintf(refusal.ended.text, sizeof refusal.ended.text, "%.*s",
+             (int)sizeof refusal.ended.text - 1, why.text);
+    uint32_t error = error_set(&why, MESSAGE(server_cannot_start_why), gpushared->trouble.text);
+    json_t *answer = admin_answer_refusal(error, why.text);
+    char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL, *line = NULL;
+    if (text && asprintf(&line, "%s\n", text) >= 0)
+        refusal.answer = line;
+    else
+        refusal.admin_fd = -1;
+    refusal_give(&refusal, gpushared->inherits ? NEXT_START_MS : REFUSAL_MS);
+    free(line);
+    free(text);
+    json_decref(answer);
+}
+
 /* Opens the sockets before the devices, so that clients that connect early wait and are not
  * refused. */
 static int open_all(struct gpushared *gpushared)
@@ -199,10 +225,8 @@ static int open_all(struct gpushared *gpushared)
     struct error why = {0};
     int result =
         supervisor_create(&gpushared->supervisor, &gpushared->loop, &gpushared->settings, &events);
-    if (result < 0) {
-        log_error(MESSAGE_TEXT(log_setup_failed), strerror(-result));
+    if (result < 0)
         return result;
-    }
     if (gpushared->settings.keeps)
         supervisor_keep(gpushared->supervisor, &gpushared->keeper);
     watch_signals(gpushared);
@@ -229,6 +253,9 @@ static int open_all(struct gpushared *gpushared)
      * start may have what this one lacks, or a configuration without a mistake. */
     if (error && gpushared->taking_over) {
         log_error(MESSAGE_TEXT(log_start_failed_over), why.text);
+        gpushared->trouble = why;
+        notify_status(&gpushared->notify, why.text);
+        refuse_waiting(gpushared);
         _exit(STATUS_NEXT_MAY);
     }
     if (gpushared->taking_over)
@@ -242,22 +269,30 @@ static int open_all(struct gpushared *gpushared)
     return 0;
 }
 
+/* Returns the exit status. */
+static int setup_failed(struct gpushared *gpushared, const char *reason)
+{
+    log_error(MESSAGE_TEXT(log_setup_failed), reason);
+    snprintf(gpushared->trouble.text, sizeof gpushared->trouble.text,
+             MESSAGE_TEXT(log_setup_failed), reason);
+    return gpushared->inherits ? STATUS_NEXT_MAY : STATUS_FAILED;
+}
+
 static int gpushared_serve(struct gpushared *gpushared)
 {
     int result = uv_loop_init(&gpushared->loop);
+    if (result < 0)
+        return setup_failed(gpushared, strerror(-result));
+    result = open_all(gpushared);
     if (result < 0) {
-        log_error(MESSAGE_TEXT(log_setup_failed), strerror(-result));
-        return 1;
-    }
-    if (open_all(gpushared) < 0) {
         uv_loop_close(&gpushared->loop);
-        return 1;
+        return setup_failed(gpushared, strerror(-result));
     }
     uv_run(&gpushared->loop, UV_RUN_DEFAULT);
     supervisor_free(gpushared->supervisor);
     if (uv_loop_close(&gpushared->loop) < 0) {
         log_error(MESSAGE_TEXT(log_handles_left));
-        return 1;
+        return STATUS_FAILED;
     }
     log_notice(MESSAGE_TEXT(log_stopped));
     return gpushared->status;
@@ -317,7 +352,7 @@ static bool keeping_begin(struct gpushared *gpushared)
         keeper_open(&gpushared->keeper, &gpushared->notify, settings->kept, settings->kept_count,
                     survive_layout(), &gpushared->left, &why);
     if (found == KEEPER_NO_MEMORY) {
-        log_error(MESSAGE_TEXT(log_setup_failed), why.text);
+        setup_failed(gpushared, why.text);
         return false;
     }
     uint64_t generation = found == KEEPER_FOUND ? gpushared->left.generation : 0;
@@ -343,6 +378,7 @@ static bool keeping_begin(struct gpushared *gpushared)
         settings->pinned_pool = 0;
     if (settings->keeps && !gpushared->taking_over)
         log_notice(MESSAGE_TEXT(log_keeping));
+    gpushared->inherits = gpushared->taking_over;
     return true;
 }
 
@@ -353,6 +389,8 @@ static uint32_t read_settings(struct gpushared *gpushared, int argc, char **argv
     struct error again;
     gpushared->argv = argv;
     uint32_t error = settings_read(settings, argc, argv, why);
+    /* Without memory for what was passed, nobody knows whether there is anything. */
+    gpushared->inherits = settings->kept_count || error == PROTO_ERROR_SERVER_RESOURCES;
     if (!error || !settings->kept_count)
         return error;
     char folder[PATH_MAX];
@@ -368,29 +406,6 @@ static uint32_t read_settings(struct gpushared *gpushared, int argc, char **argv
     return 0;
 }
 
-/* Clients are told no more than that: the file's lines are the administrators'. */
-static void refuse_waiting(const struct gpushared *gpushared)
-{
-    struct error why;
-    struct refusal refusal = {.client_fd = gpushared->passed_client,
-                              .admin_fd = gpushared->passed_admin,
-                              .ended.error = error_set(&why, MESSAGE(server_cannot_start))};
-    if (refusal.client_fd < 0 && refusal.admin_fd < 0)
-        return;
-    snprintf(refusal.ended.text, sizeof refusal.ended.text, "%.*s",
-             (int)sizeof refusal.ended.text - 1, why.text);
-    uint32_t error = error_set(&why, MESSAGE(server_cannot_start_why), gpushared->trouble.text);
-    json_t *answer = admin_answer_refusal(error, why.text);
-    char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL, *line = NULL;
-    if (text && asprintf(&line, "%s\n", text) >= 0) {
-        refusal.answer = line;
-        refusal_give(&refusal, REFUSAL_MS);
-        free(line);
-    }
-    free(text);
-    json_decref(answer);
-}
-
 /* The server closes its own with its end. */
 static int keep_socket(int fd)
 {
@@ -398,14 +413,9 @@ static int keep_socket(int fd)
 }
 
 /* Returns the exit status. */
-static int run(struct gpushared *gpushared)
+static int start(struct gpushared *gpushared)
 {
     const struct settings *settings = &gpushared->settings;
-    int result = notify_open(&gpushared->notify, settings->notify_socket);
-    if (result < 0) {
-        log_error(MESSAGE_TEXT(log_notify_socket), settings->notify_socket, strerror(-result));
-        return STATUS_FAILED;
-    }
     if (!keeping_begin(gpushared))
         return STATUS_NEXT_MAY;
     if (!gpushared->taking_over &&
@@ -414,7 +424,23 @@ static int run(struct gpushared *gpushared)
         return STATUS_FAILED;
     }
     settings_take_arena(&gpushared->settings, &gpushared->discovery.arena);
-    int status = gpushared_serve(gpushared);
+    return gpushared_serve(gpushared);
+}
+
+/* Returns the exit status. */
+static int run(struct gpushared *gpushared)
+{
+    const char *socket = gpushared->settings.notify_socket;
+    int result = notify_open(&gpushared->notify, socket);
+    if (result < 0) {
+        log_error(MESSAGE_TEXT(log_notify_socket), socket, strerror(-result));
+        snprintf(gpushared->trouble.text, sizeof gpushared->trouble.text,
+                 MESSAGE_TEXT(log_notify_socket), socket, strerror(-result));
+        return gpushared->inherits ? STATUS_NEXT_MAY : STATUS_FAILED;
+    }
+    int status = start(gpushared);
+    if (gpushared->trouble.text[0])
+        notify_status(&gpushared->notify, gpushared->trouble.text);
     notify_drain(&gpushared->notify);
     notify_close(&gpushared->notify);
     keeper_close(&gpushared->keeper);
@@ -432,7 +458,7 @@ int main(int argc, char **argv)
     if (error) {
         log_sentence(LOG_LEVEL_ERROR, &gpushared.trouble);
         refuse_waiting(&gpushared);
-        return STATUS_USAGE;
+        return gpushared.inherits ? STATUS_NEXT_MAY : STATUS_USAGE;
     }
     gpushared.trouble.text[0] = 0;
     if (settings->page) {

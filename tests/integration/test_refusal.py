@@ -5,15 +5,18 @@
 connection would do so again and again, until it gives up."""
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from private_server import ENV, GPUSHARE, GPUSHARECTL, SECONDS, run  # noqa: E402
-from service_manager import Manager  # noqa: E402
+from service_manager import Manager, unit_numbers  # noqa: E402
 from survive_case import draw_seed  # noqa: E402
 
 CAUSES = {
@@ -86,6 +89,42 @@ class Refusal(unittest.TestCase):
             return False
         finally:
             one.setblocking(True)
+
+    def test_one_with_clients_to_take_over_lets_systemd_try_again(self):
+        """Its clients are saved if the mistake is mended in time, and until then systemd does not give up, whatever has gone wrong."""
+        starts, most, within = 3, unit_numbers("StartLimitBurst")[0], unit_numbers("StartLimitIntervalSec")[0]
+        for name in ("an option", "the configuration"):
+            options, _, config, _, cause = CAUSES[name]
+            state = tempfile.mkdtemp(prefix="gpushare-test-", dir="/tmp")
+            self.addCleanup(shutil.rmtree, state)
+            with self.subTest(name), Manager("--state-dir", state) as manager:
+                steady = manager.steady(1)
+                self.assertEqual(steady.stdout.readline(), "ready\n")
+                worker = manager.worker()
+                self.assertNotEqual(manager.kill(), 0)
+                # What a server with a mistake would go on with is lost as well.
+                for file in os.listdir(state):
+                    os.unlink(os.path.join(state, file))
+                manager.command += options
+                manager.configure(config)
+                begun = time.monotonic()
+                for number in range(starts):
+                    admin = self.ask(manager)[0] if number == 0 else None
+                    if admin:
+                        self.wait_until_it_waits(admin)
+                    manager.start(wait=False)
+                    self.assertNotIn(manager.process.wait(SECONDS), [0, *unit_numbers("RestartPreventExitStatus")], manager.text())
+                    manager.settle()
+                    if admin:
+                        self.assertIn(cause, admin.communicate(timeout=SECONDS)[1])
+                self.assertGreater((time.monotonic() - begun) / starts * most, within, "systemd would give up")
+                manager.command = manager.command[:len(manager.command) - len(options)]
+                manager.configure("{}\n")
+                manager.start()
+                self.assertEqual(manager.worker(), worker)
+                steady.terminate()
+                self.assertEqual(steady.communicate(timeout=SECONDS)[1], "")
+                self.assertEqual(steady.returncode, 0)
 
     def test_one_that_nobody_asks_ends_by_itself(self):
         with Manager() as manager:

@@ -119,6 +119,7 @@ has gpushared.service "Requires=gpushared.socket gpushared-admin.socket"
 has gpushared.service "Also=gpushared.socket gpushared-admin.socket"
 has gpushared.service NotifyAccess=main
 has gpushared.service Restart=on-failure
+has gpushared.service StartLimitIntervalSec=10
 has gpushared.service StartLimitBurst=20
 has gpushared.service 'RestartPreventExitStatus=1 2'
 has gpushared.service TimeoutStartSec=120

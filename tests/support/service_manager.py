@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,16 @@ from private_server import BUILD, ENV, GPUSHARED, SECONDS, run, GPUSHARECTL
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/support"))
 from fd_store import FdStore  # noqa: E402
+
+
+UNIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../systemd/gpushared.service.in")
+
+
+def unit_numbers(key):
+    """The numbers that the service's unit gives for a key, such as those exit statuses after which systemd starts no other server."""
+    with open(UNIT, encoding="utf-8") as file:
+        value, = re.findall(rf"^{key}=(.*)$", file.read(), re.M)
+    return [int(word) for word in value.split()]
 
 
 class Manager(FdStore):

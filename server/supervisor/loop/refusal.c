@@ -50,7 +50,7 @@ void refusal_give(const struct refusal *refusal, unsigned ms)
         bool any = false;
         for (int i = 0; i < 2; i++)
             any = (sockets[i].revents && answer_one(refusal, i == 1, &open)) || any;
-        if (!any && !open.next)
+        if (!any && !open.next && !refusal->lasts)
             break;
         uint64_t now = clock_now();
         left = now < end ? (int)((end - now) / 1000000) + 1 : -1;
