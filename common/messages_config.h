@@ -220,6 +220,11 @@
     X(configuration_not_copied, SUCCESS, \
       "%s/accepted.yaml can't be written (%s), so a server that takes over needs a file without a mistake: see " \
       "the room and the rights there, then gpusharectl reload") \
+    X(configuration_start_not_copied, SUCCESS, \
+      "%s/accepted-start.json can't be written (%s), so a server that takes over needs options and variables " \
+      "without a mistake: see the room and the rights there, then restart the service") \
+    X(accepted_stale, SUCCESS, \
+      "%s is of a server before, and can't be removed (%s): remove it, or a mistake may put it in force") \
     X(accepted_in_force, SUCCESS, \
       "%s; the clients of the last server go on with the configuration that it had, %s: mend the " \
       "file, then 'gpusharectl reload'") \

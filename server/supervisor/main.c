@@ -58,7 +58,7 @@ struct gpushared {
     struct state_log_reader left; /* by the last server, with taking_over */
     bool taking_over;
     bool inherits; /* what the last server left is there, or may be: the next one may save it */
-    char **argv;                     /* of this process, or what the last server was started with */
+    char **argv;   /* of this process, or what the last server was started with */
     struct error trouble;            /* a reason why nobody can be served; text "": none */
     int passed_client, passed_admin; /* the sockets that systemd passed; -1: none */
     int status;                      /* the process's exit status */
@@ -71,7 +71,8 @@ static void supervisor_ready(void *context)
     /* A server that is said to be ready may be ended at once. Nobody takes over from one that
      * leaves nothing. */
     if (gpushared->settings.keeps && !gpushared->settings.refused.number)
-        accepted_keep_start(gpushared->settings.state, gpushared->argv);
+        supervisor_note_start(gpushared->supervisor,
+                              accepted_keep_start(gpushared->settings.state, gpushared->argv));
     notify_ready(&gpushared->notify);
 }
 

@@ -569,12 +569,16 @@ static void take_effect(struct reload *reload)
             continue;
         session->keeping.earlier &= reload->of_totals;
         memcpy(session->grant.own, reload->changes[i].new.own, sizeof session->grant.own);
-        if (!allowance_equal(&reload->changes[i].before, &session->grant.allowance))
-            session_limits_log(session, reload->asker.by);
     }
     for (uint32_t i = 0; reload->reset && i < supervisor->server.device_count; i++)
         supervisor->server.devices[i].newcomers = allowance_none;
     account_moves_commit(supervisor);
+    /* With the totals that clients count in from now on. */
+    for (size_t i = 0; i < reload->count; i++) {
+        session = client_find(reload, reload->changes[i].client);
+        if (session && !allowance_equal(&reload->changes[i].before, &session->grant.allowance))
+            session_limits_log(session, reload->asker.by);
+    }
     /* When the answer is there this server may be ended, and the next one has to find what is in
      * force. */
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)

@@ -192,6 +192,11 @@ static void show_workers(uv_timer_t *timer)
         device_show(&supervisor->server.devices[i]);
 }
 
+void supervisor_note_start(struct supervisor *supervisor, int result)
+{
+    supervisor->start_failed = -result;
+}
+
 void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper)
 {
     uint64_t often = (uint64_t)supervisor->server.settings->orphan_seconds * 1000 / 6;

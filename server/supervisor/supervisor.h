@@ -68,6 +68,9 @@ void supervisor_free(struct supervisor *supervisor);
 struct keeper;
 void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper);
 
+/* result: of accepted_keep_start, for the server's warnings. */
+void supervisor_note_start(struct supervisor *supervisor, int result);
+
 uv_loop_t *supervisor_loop(const struct supervisor *supervisor);
 const struct settings *supervisor_settings(const struct supervisor *supervisor);
 struct saved *supervisor_saved(const struct supervisor *supervisor);

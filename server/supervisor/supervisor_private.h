@@ -39,6 +39,7 @@ struct supervisor {
         bool copied;      /* the copy of the last server's is in force since */
     } refused;            /* of the configuration file */
     int copy_failed;      /* why the copy of what is in force could not be written: an errno; 0 */
+    int start_failed;     /* the same of what the server was started with */
     struct saved *saved;  /* empty until admin_saved_restore has read it */
     bool ready, stopping, stopped;
     bool tells_ready; /* when what is kept says so, too */

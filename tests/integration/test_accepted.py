@@ -200,12 +200,40 @@ class Accepted(unittest.TestCase):
                 manager.kill()
                 spoil(os.path.join(self.state, "accepted-start.json"))
                 manager.start(wait=False)
-                self.assertEqual(manager.process.wait(SECONDS), 2)
+                self.assertEqual(manager.process.wait(SECONDS), 3)
                 self.assertIn("accepted-start.json", manager.text())
                 self.assertIn("no-such-option", manager.text())
                 manager.command.pop()
                 manager.settle()
                 manager.start()
+
+    def test_an_older_start_is_not_taken_for_one_that_could_not_be_kept(self):
+        """The server in between had other variables, which nobody could keep: its successor has nothing to go on with."""
+        self.state = tempfile.mkdtemp(prefix="gpushare-test-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.state)
+        with Manager("--state-dir", self.state, env={"GPUSHARE_MEMORY_LIMIT": "700M"}) as manager:
+            worker = manager.worker()
+            # The text of an argument can't be kept, so the file is written no more; the folder is as it was.
+            manager.command, env = [*manager.command, b"--accounting=" + os.fsencode(manager.file("bill")) + b"\xff"], manager.env
+            manager.env = {**env, "GPUSHARE_MEMORY_LIMIT": "600M"}
+            manager.kill()
+            manager.start()
+            self.assertEqual(manager.worker(), worker)
+            status = json.loads(manager.ctl("--json", "status").stdout)
+            self.assertEqual([warning["name"] for warning in status["warnings"]], ["configuration_not_copied"])
+            self.assertIn("accepted-start.json", status["warnings"][0]["text"])
+            self.assertIn("gpushare_configuration_not_copied 1", manager.ctl("metrics").stdout)
+            self.assertFalse(os.path.exists(os.path.join(self.state, "accepted-start.json")))
+            manager.command[-1] = "--no-such-option"
+            manager.kill()
+            manager.start(wait=False)
+            self.assertEqual(manager.process.wait(SECONDS), 3)
+            manager.settle()
+            manager.command.pop()
+            manager.start()
+            self.assertEqual(manager.worker(), worker)
+            status = json.loads(manager.ctl("--json", "status").stdout)
+            self.assertEqual(status["warnings"], [])
 
 
 if __name__ == "__main__":

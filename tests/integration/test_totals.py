@@ -127,6 +127,18 @@ class Memory(WithClients):
             self.assertEqual([one["memory_request"] for one in granted], [24 * MIB, 0])
 
 
+    def test_the_log_of_a_reload_has_the_new_totals(self):
+        text = "clients: {{memory: {{limit: {0}M}}, time: {{limit: {1}%}}}}\nusers: [{{uid: {2}, memory: {{limit: {3}M}}, time: {{limit: {4}%}}}}]\n"
+        with self.configured(text.format(512, 100, UID, 256, 50)) as it:
+            client = self.attached(it.server)
+            it.write(text.format(400, 90, UID, 128, 20))
+            self.assertEqual(it.reload().returncode, 0)
+            granted = client.ask("limits_query")
+            self.assertEqual((granted["memory_limit"], granted["time_limit"]), (128 * MIB, 2000))
+            line = [line for line in it.server.text().splitlines() if f"client {client.number} " in line][-1]
+            self.assertIn("time 0% to 20%, device memory 0 B to 128 MiB", line)
+
+
 class Lists(WithClients):
     """Two clients of a user with a total: one asks for nothing, and one for less of some."""
     RESOURCES = ("threads", "time", "memory", "host_memory")

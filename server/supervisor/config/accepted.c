@@ -29,6 +29,15 @@ static int write_copy(const char *folder, const char *path, const char *text, si
     return regular_file_replace(path, 0600, text, bytes);
 }
 
+/* An older copy would be put in force as if it were what the last server had. */
+static int keep_failed(const char *path, int result)
+{
+    log_warning(MESSAGE_TEXT(accepted_not_kept), path, strerror(-result));
+    if (unlink(path) < 0 && errno != ENOENT)
+        log_warning(MESSAGE_TEXT(accepted_stale), path, strerror(errno));
+    return result;
+}
+
 int accepted_keep(const char *folder, const struct config *config)
 {
     char path[PATH_MAX];
@@ -41,9 +50,7 @@ int accepted_keep(const char *folder, const struct config *config)
         result = write_copy(folder, path, config->text, config->text_bytes);
     else if (unlink(path) < 0 && errno != ENOENT)
         result = -errno;
-    if (result < 0)
-        log_warning(MESSAGE_TEXT(accepted_not_kept), path, strerror(-result));
-    return result;
+    return result < 0 ? keep_failed(path, result) : 0;
 }
 
 /* A user who may write the file decides about every user's limits. */
@@ -138,22 +145,21 @@ static json_t *start_of(char *const *argv)
     return start;
 }
 
-void accepted_keep_start(const char *folder, char *const *argv)
+int accepted_keep_start(const char *folder, char *const *argv)
 {
     char path[PATH_MAX];
     int result = -EILSEQ;
     if (!folder[0])
-        return;
+        return 0;
     json_t *start = start_of(argv);
     char *text = start ? json_dumps(start, JSON_INDENT(2)) : NULL;
     if (snprintf(path, sizeof path, "%s/" ACCEPTED_START_FILE, folder) >= (int)sizeof path)
         result = -ENAMETOOLONG;
     else if (text)
         result = write_copy(folder, path, text, strlen(text));
-    if (result < 0)
-        log_warning(MESSAGE_TEXT(accepted_not_kept), path, strerror(-result));
     free(text);
     json_decref(start);
+    return result < 0 ? keep_failed(path, result) : 0;
 }
 
 /* Strings alone, in an array and an object. */
@@ -199,7 +205,10 @@ static uint32_t take_start(json_t *start, char *program, int *argc, char ***argv
         return error_set(why, MESSAGE(request_no_memory));
     each_variable(forget_variable, NULL);
     for (void *at = json_object_iter(variables); at; at = json_object_iter_next(variables, at))
-        setenv(json_object_iter_key(at), json_string_value(json_object_iter_value(at)), 1);
+        if (setenv(json_object_iter_key(at), json_string_value(json_object_iter_value(at)), 1) < 0) {
+            free(words);
+            return error_set(why, MESSAGE(request_no_memory));
+        }
     *argc = (int)json_array_size(arguments) + 1;
     *argv = words;
     return 0;

@@ -23,20 +23,22 @@ struct config;
 #define ACCEPTED_START_FILE "accepted-start.json"
 
 /* config: from config_load; NULL: none is in force, and a copy is removed. folder: ""; nothing is
- * kept. Returns 0, or -errno: a failure, which is logged. */
+ * kept. Returns 0, or -errno: a failure, which is logged; an older copy is removed then, since
+ * nobody could tell it from this one. */
 int accepted_keep(const char *folder, const struct config *config);
 
 /* As config_load, of the copy. A copy that others may write to is refused. */
 uint32_t accepted_load(struct config **config, const char *folder, struct error *why);
 
 /* Keeps what this server was started with: its arguments, and the variables that gpushare reads.
- * argv: ended by NULL, with the program's name. */
-void accepted_keep_start(const char *folder, char *const *argv);
+ * argv: ended by NULL, with the program's name. Returns 0, or -errno, as accepted_keep does. */
+int accepted_keep_start(const char *folder, char *const *argv);
 
 /*
  * Gives the variables that gpushare reads the values that they had then, in this process, and
  * returns the arguments, with the program's name and ended by NULL: they are kept for good. Only
- * before there are threads. Returns 0, or an error number; then nothing has changed.
+ * before there are threads. Returns 0, or an error number; then the arguments are not set, and a
+ * variable may be missing.
  */
 uint32_t accepted_load_start(const char *folder, char *program, int *argc, char ***argv,
                              struct error *why);
