@@ -205,7 +205,8 @@ static uint32_t take_start(json_t *start, char *program, int *argc, char ***argv
         return error_set(why, MESSAGE(request_no_memory));
     each_variable(forget_variable, NULL);
     for (void *at = json_object_iter(variables); at; at = json_object_iter_next(variables, at))
-        if (setenv(json_object_iter_key(at), json_string_value(json_object_iter_value(at)), 1) < 0) {
+        if (setenv(json_object_iter_key(at), json_string_value(json_object_iter_value(at)), 1) <
+            0) {
             free(words);
             return error_set(why, MESSAGE(request_no_memory));
         }
