@@ -51,7 +51,7 @@ enum {
     X(link_obeys, "SOFTGPU_LINK_OBEYS", 0, 1, 0, 0)                                                \
     X(serialize, "SOFTGPU_SERIALIZE", 0, 1, 0, 0)                                                  \
     X(unmap_waits, "SOFTGPU_UNMAP_WAITS", 0, 1, 0, 0)                                              \
-    X(limit_reserves, "SOFTGPU_LIMIT_RESERVES", 0, 1, 1, 0)                                        \
+    X(limit_reserves, "SOFTGPU_LIMIT_RESERVES", 0, 2, 1, 0)                                        \
     X(local_apart, "SOFTGPU_LOCAL_APART", 0, 1, 0, 1)                                              \
     X(context_memory, "SOFTGPU_CONTEXT_MEMORY", 0, UINT64_C(1) << 40, 0, 0)                        \
     X(context_delay_us, "SOFTGPU_CONTEXT_DELAY_US", 0, 10000000, 0, 0)                             \

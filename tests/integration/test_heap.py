@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""Kernels that allocate memory: on the software GPU alone, and as clients, through the drop-in libcuda.so.1."""
+"""Kernels that allocate memory, and their stacks: on the software GPU alone, and as clients, through the drop-in libcuda.so.1."""
 import os
 import subprocess
 import sys
@@ -65,7 +65,18 @@ class Served(unittest.TestCase):
                                        r"\(.*\) is refused; ask for less, or have gpushared started with --kernel-heap 8388609B$")
 
 
+    def test_a_stack_is_made_room_for(self):
+        self.assert_right("stack-limit")
+        self.assertIn("there is room for 8192 bytes of local memory a thread", self.server.text())
+
+
 class Larger(unittest.TestCase):
+    def test_a_stack_that_the_device_has_no_room_for_is_refused_and_nothing_else(self):
+        with Server(env={"SOFTGPU_LIMIT_RESERVES": "2"}) as server:
+            ended = run(PROGRAM, "stack-too-large", LD_LIBRARY_PATH=LIBRARIES, GPUSHARE_SOCKET=server.client)
+            self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr + server.text())
+            self.assertIn("could not make room for 262144 bytes of local memory", server.text())
+
     def test_the_operator_gives_all_gpus_another_size(self):
         with Server("--kernel-heap", "48M", env={"SOFTGPU_DEVICES": "2"}) as server:
             for number in "01":

@@ -15,14 +15,14 @@
 
 /*
  * The limits are those of the server's context, which serves all clients. A client's own is the
- * room for what its kernels print. Of the heap each client is told its size, of the others CUDA's
- * initial value; it may ask for as much or less, and nothing changes.
+ * room for what its kernels print, and the stack that it has asked for (driver_stack.h). Of the
+ * heap each client is told its size, of the others CUDA's initial value; it may ask for as much or
+ * less, and nothing changes.
  */
 enum { SYNC_DEPTH = 3, PENDING_LAUNCHES = 4, FETCH_GRANULARITY = 5, PERSISTING_CACHE = 6 };
 
 static const size_t shared_limits[PERSISTING_CACHE + 1] = {
-    [CUDA_LIMIT_STACK_SIZE] = 1024, [PERSISTING_CACHE] = 0, /* no part of the second-level cache is
-                                                               set aside */
+    [PERSISTING_CACHE] = 0, /* no part of the second-level cache is set aside */
 };
 
 static cuda_result check_limit(cuda_limit limit, struct driver_device **device)
@@ -59,15 +59,29 @@ cuda_result cuCtxGetLimit(size_t *value, cuda_limit limit)
     if (!value)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(check_limit(limit, &device));
-    *value = limit == CUDA_LIMIT_PRINTF_FIFO_SIZE ? driver_print_limit(&device->print)
-                                                  : shared_limit(device, limit);
+    if (limit == CUDA_LIMIT_STACK_SIZE)
+        *value = driver_stack_limit(&device->stack);
+    else if (limit == CUDA_LIMIT_PRINTF_FIFO_SIZE)
+        *value = driver_print_limit(&device->print);
+    else
+        *value = shared_limit(device, limit);
     return CUDA_OK;
+}
+
+static cuda_result set_stack(struct driver_device *device, size_t value)
+{
+    gpushare_connection *connection;
+    DRIVER_TRY(driver_connection_current(&connection));
+    return driver_connection_result(
+        connection, driver_stack_set_limit(&device->stack, connection, value));
 }
 
 cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
 {
     struct driver_device *device;
     DRIVER_TRY(check_limit(limit, &device));
+    if (limit == CUDA_LIMIT_STACK_SIZE)
+        return set_stack(device, value);
     if (limit == CUDA_LIMIT_PRINTF_FIFO_SIZE)
         return driver_result(driver_print_set_limit(&device->print, value));
     if (value <= shared_limit(device, limit))

@@ -175,6 +175,31 @@ static cuda_result set_heap_size(const struct device *device, size_t bytes)
     return result;
 }
 
+/* A driver keeps so much for each thread that the device can run at once. */
+static bool stack_fits(const struct device *device, size_t bytes)
+{
+    const uint64_t threads = device_settings()->sms * device_profile()->sm_threads;
+    uint64_t left, total;
+
+    if (bytes <=
+        atomic_load_explicit(&device->limits[CUDA_LIMIT_STACK_SIZE], memory_order_relaxed))
+        return true;
+    memory_info(device->ordinal, &left, &total);
+    return bytes <= left / threads;
+}
+
+static cuda_result set_stack(struct device *device, size_t bytes)
+{
+    const uint64_t reserves = device_settings()->limit_reserves;
+
+    context_lock_call(device, CONTEXT_CALL_SET_LIMIT);
+    const bool fits = reserves < 2 || stack_fits(device, bytes);
+    if (fits && reserves)
+        atomic_store_explicit(&device->local_bytes, bytes, memory_order_relaxed);
+    context_lock_release(device);
+    return fits ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
+}
+
 cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
 {
     struct device *device;
@@ -184,12 +209,8 @@ cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
         return CUDA_ERR_UNSUPPORTED_LIMIT;
     if (limit == CUDA_LIMIT_MALLOC_HEAP_SIZE)
         return set_heap_size(device, value);
-    if (limit == CUDA_LIMIT_STACK_SIZE) {
-        context_lock_call(device, CONTEXT_CALL_SET_LIMIT);
-        if (device_settings()->limit_reserves)
-            atomic_store_explicit(&device->local_bytes, value, memory_order_relaxed);
-        context_lock_release(device);
-    }
+    if (limit == CUDA_LIMIT_STACK_SIZE)
+        DRIVER_TRY(set_stack(device, value));
     atomic_store_explicit(&device->limits[limit], value, memory_order_relaxed);
     return CUDA_OK;
 }

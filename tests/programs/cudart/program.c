@@ -314,15 +314,6 @@ static void check_limits(void)
     size_t stack = 0;
 
     EXPECT(0, cudaCtxResetPersistingL2Cache());
-    /* A server's context is not one client's. */
-    if (symbol_of_driver("gpushare_dropin_marker")) {
-        EXPECT(0, cudaDeviceSetLimit(CUDA_LIMIT_STACK_SIZE, 1024));
-        EXPECT(0, cudaDeviceGetLimit(&stack, CUDA_LIMIT_STACK_SIZE));
-        CHECK(stack == 1024);
-        EXPECT(CUDART_NOT_SUPPORTED, cudaDeviceSetLimit(CUDA_LIMIT_STACK_SIZE, 8192));
-        EXPECT(CUDART_NOT_SUPPORTED, cudaGetLastError());
-        return;
-    }
     EXPECT(0, cudaDeviceSetLimit(CUDA_LIMIT_STACK_SIZE, 8192));
     EXPECT(0, cudaDeviceGetLimit(&stack, CUDA_LIMIT_STACK_SIZE));
     CHECK(stack == 8192);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Kernels that allocate memory. tests/integration/test_heap.py reads what it prints. */
+/* Kernels that allocate memory, and their stacks. tests/integration/test_heap.py reads what it
+ * prints. */
 #include <unistd.h>
 
 #include "tests/programs/dropin/dropin.h"
@@ -200,4 +201,51 @@ void heap_limit(void)
     drop(&heap, block);
     OK(cuCtxSynchronize());
     printf("%zu\n", bytes);
+}
+
+static size_t stack(void)
+{
+    size_t bytes = 0;
+    OK(cuCtxGetLimit(&bytes, CUDA_LIMIT_STACK_SIZE));
+    return bytes;
+}
+
+void stack_limit(void)
+{
+    cuda_context context;
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    CHECK(stack() == 1024);
+    OK(cuCtxSetLimit(CUDA_LIMIT_STACK_SIZE, 8192));
+    CHECK(stack() == 8192);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuCtxSetLimit(CUDA_LIMIT_STACK_SIZE, 512 * 1024 + 1));
+    CHECK(stack() == 8192);
+    OK(cuCtxSetLimit(CUDA_LIMIT_STACK_SIZE, 512));
+    CHECK(stack() == 512);
+    OK(cuCtxSynchronize());
+    OK(cuDevicePrimaryCtxReset(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    CHECK(stack() == 1024);
+    puts("right");
+}
+
+/* More than all memory of the device, if each of its threads has so much. */
+void stack_too_large(void)
+{
+    cuda_context context;
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    EXPECT(CUDA_ERR_OUT_OF_MEMORY, cuCtxSetLimit(CUDA_LIMIT_STACK_SIZE, 256 * 1024));
+    CHECK(stack() == 1024);
+    /* It is no error of the context. */
+    cuda_device_ptr memory;
+    OK(cuMemAlloc_v2(&memory, 1 << 20));
+    OK(cuMemFree_v2(memory));
+    OK(cuCtxSynchronize());
+    OK(cuCtxSetLimit(CUDA_LIMIT_STACK_SIZE, 2048));
+    CHECK(stack() == 2048);
+    puts("right");
 }

@@ -107,5 +107,7 @@ void heap_kept(void);
 void heap_together(void);
 void heap_twice(void);
 void heap_limit(void);
+void stack_limit(void);
+void stack_too_large(void);
 
 #endif

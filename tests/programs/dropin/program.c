@@ -25,6 +25,7 @@
  *   program wait-device    the same, for one on the device
  *   program print-...      has kernels that print (check_print.c)
  *   program heap-...       has kernels that allocate memory (check_heap.c)
+ *   program stack-...      sets the limit of stacks (check_heap.c)
  */
 #include <dlfcn.h>
 #include <poll.h>
@@ -276,7 +277,9 @@ int main(int count_of_words, char **words)
                  {"heap-kept", heap_kept},
                  {"heap-together", heap_together},
                  {"heap-twice", heap_twice},
-                 {"heap-limit", heap_limit}};
+                 {"heap-limit", heap_limit},
+                 {"stack-limit", stack_limit},
+                 {"stack-too-large", stack_too_large}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count_of_words == 2 && !strcmp(words[1], modes[i].name)) {
             modes[i].run();

@@ -136,6 +136,7 @@ void driver_device_disconnect(struct driver_device *device)
     driver_host_fn_drain(connection);
     driver_print_forget(&device->print, connection);
     driver_managed_forget(&device->managed);
+    driver_stack_forget(&device->stack);
     driver_pool_forget(device->ordinal);
     driver_registered_forget(device->ordinal);
     device->host_stream = NULL;

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "client/cuda/driver/base/driver_stack.h"
 #include "client/cuda/driver/managed/driver_managed.h"
 #include "client/cuda/driver/print/driver_print.h"
 #include "client/gpushare.h"
@@ -38,6 +39,7 @@ struct driver_device {
     uint64_t host_value;
     struct driver_print print;
     struct driver_managed managed;
+    struct driver_stack stack;
 };
 
 /* Read by the functions below alone. */
