@@ -181,8 +181,7 @@ static bool stack_fits(const struct device *device, size_t bytes)
     const uint64_t threads = device_settings()->sms * device_profile()->sm_threads;
     uint64_t left, total;
 
-    if (bytes <=
-        atomic_load_explicit(&device->limits[CUDA_LIMIT_STACK_SIZE], memory_order_relaxed))
+    if (bytes <= atomic_load_explicit(&device->limits[CUDA_LIMIT_STACK_SIZE], memory_order_relaxed))
         return true;
     memory_info(device->ordinal, &left, &total);
     return bytes <= left / threads;

@@ -433,14 +433,16 @@ static cuda_result make_probe(struct watch *watch)
     static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
     struct gpushare_stream *probe = NULL;
     gpushare_error error = GPUSHARE_SUCCESS;
-    void *words = watch->words;
     pthread_mutex_lock(&making);
+    void *words = watch->words;
     if (!words)
         error = memory_buffer_alloc(watch->connection, PROBES_MAX * sizeof *watch->words, &words);
-    watch->words = error ? NULL : words;
     if (!error && !watch->probe)
         error = open_stream(watch->connection, &probe);
     pthread_mutex_lock(&lock);
+    /* The thread reads it once there is a probe. */
+    if (words && !watch->words)
+        watch->words = words;
     if (!error && probe) {
         /* A copy that is lost with a worker is made again, and is no loss of the program's. */
         atomic_store(&probe->aside, true);
