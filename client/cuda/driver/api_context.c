@@ -72,8 +72,8 @@ static cuda_result set_stack(struct driver_device *device, size_t value)
 {
     gpushare_connection *connection;
     DRIVER_TRY(driver_connection_current(&connection));
-    return driver_connection_result(
-        connection, driver_stack_set_limit(&device->stack, connection, value));
+    return driver_connection_result(connection,
+                                    driver_stack_set_limit(&device->stack, connection, value));
 }
 
 cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
