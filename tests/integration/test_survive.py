@@ -98,6 +98,8 @@ class Survive(SurviveCase):
             for thread in threads:
                 thread.join()
             self.assertEqual(failed, [], manager.text())
+            # A client that was leaving when its server was killed has its reason in the next one's log.
+            self.assertNotRegex(manager.text(), r"(?m) is gone: ?$")
             wanted = {"s": 1, "w": 1, "p": 1, "b": 1, "d": 3}
             await_true(lambda: self.stored(manager) == wanted, lambda: f"{self.stored(manager)}, not {wanted}")
 

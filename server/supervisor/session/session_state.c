@@ -115,11 +115,14 @@ void session_fail(struct session *session, uint32_t error, const char *format, .
 {
     if (session->state == PROTO_CONNECTION_STATE_LEAVING)
         return;
+    /* A session that was taken over ends again with the text that it has. */
+    char text[sizeof session->ended.text];
     va_list arguments;
     va_start(arguments, format);
-    session->ended.error = error;
-    vsnprintf(session->ended.text, sizeof session->ended.text, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    session->ended.error = error;
+    memcpy(session->ended.text, text, sizeof text);
     printable_replace(session->ended.text);
     log_end(session);
     session->state = PROTO_CONNECTION_STATE_LEAVING;

@@ -147,6 +147,20 @@ static void a_marked_session_stands_until_the_loops_turn(void **state)
     fake_close(&fake);
 }
 
+/* As a server does that took it over while it was about to end. */
+static void a_reason_may_be_the_one_that_the_session_has(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    struct session *session = fake_first(&fake);
+    snprintf(session->ended.text, sizeof session->ended.text, "an earlier server's reason");
+    session_fail(session, PROTO_ERROR_KILLED, "%s", session->ended.text);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_KILLED, "an earlier server's reason");
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static void keep_usage(void *context, uint32_t client, const struct proto_worker_usage *usage)
 {
     (void)client;
@@ -237,6 +251,7 @@ int main(void)
         cmocka_unit_test(killed_clients_are_told),
         cmocka_unit_test(the_workers_complaint_ends_its_client_alone),
         cmocka_unit_test(a_marked_session_stands_until_the_loops_turn),
+        cmocka_unit_test(a_reason_may_be_the_one_that_the_session_has),
         cmocka_unit_test(a_client_that_left_without_work_costs_no_worker),
         cmocka_unit_test(requests_under_way_end_with_their_client),
     };
