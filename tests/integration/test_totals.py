@@ -107,6 +107,22 @@ class Memory(WithClients):
                                   env={**ENV, "LD_LIBRARY_PATH": LIBRARIES, "GPUSHARE_SOCKET": it.server.client})
             self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_memory_that_another_program_keeps_idle_is_free_under_their_total(self):
+        with self.configured(f"users: [{{uid: {UID}, memory: {{limit: 256M}}}}]\n") as it:
+            keeper = subprocess.Popen([PROGRAM, "keep"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                      env={**ENV, "LD_LIBRARY_PATH": LIBRARIES, "GPUSHARE_SOCKET": it.server.client})
+            self.addCleanup(keeper.communicate)
+            self.assertTrue(keeper.stdout.readline())
+            row, = it.clients()
+            kept = row["memory"]["used_bytes"]
+            self.assertGreater(kept, 90 * MIB)
+            one = Program(self, it.server)
+            result, size, free = one.take()
+            self.assertEqual((result, size), (0, 256))
+            # All of it, but for what the other one uses.
+            self.assertGreater(free, 256 - 8)
+            self.assertEqual(one.take(free), (0, 256, 0))
+
     @CHANGES
     def test_the_strictest_total_holds_and_what_is_requested_stays(self):
         text = f"users: [{{uid: {UID}, memory: {{limit: 64M}}, host_memory: {{limit: 8M}}}}]\ngroups: [{{gid: {GID}, memory: {{limit: 48M}}}}]\n"

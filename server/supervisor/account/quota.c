@@ -170,15 +170,24 @@ uint64_t quota_left(const struct quota *quota)
     return left_beside(quota_room(quota), others, quota_claim(quota) - quota->used);
 }
 
-uint64_t quota_left_in_totals(const struct quota *quota, uint64_t idle)
+uint64_t quota_gives_up(const struct quota *quota, uint64_t idle)
 {
     assert(idle <= quota->used);
-    const uint64_t used = quota->used - idle, claim = max(used, quota->guarantee);
-    const uint64_t given_up = quota_claim(quota) - claim;
-    uint64_t others = UINT64_MAX;
-    for (const struct quota_link *link = quota->totals; link; link = link->next)
-        others = min(others, saturating_sub(link->total->limit, link->total->used - given_up));
-    return left_beside(saturating_sub(quota->limit, used), others, claim - used);
+    return quota_claim(quota) - max(quota->used - idle, quota->guarantee);
+}
+
+uint64_t quota_left_in_totals(const struct quota *quota, uint64_t idle, quota_others *others,
+                              const void *context)
+{
+    const uint64_t used = quota->used - idle, given_up = quota_gives_up(quota, idle);
+    uint64_t left = UINT64_MAX;
+    for (const struct quota_link *link = quota->totals; link; link = link->next) {
+        const uint64_t theirs = others ? others(context, link->total) : 0;
+        left = min(left, saturating_sub(link->total->limit,
+                                        saturating_sub(link->total->used - given_up, theirs)));
+    }
+    return left_beside(saturating_sub(quota->limit, used), left,
+                       quota_claim(quota) - given_up - used);
 }
 
 void quota_return(struct charge *charge)

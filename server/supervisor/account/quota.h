@@ -92,9 +92,18 @@ void quota_charge_again(struct quota *quota, struct charge *charge, uint64_t amo
 /* The amount that could be charged now, in view of all quotas. */
 uint64_t quota_left(const struct quota *quota);
 
-/* The amount that its own limit and its totals would leave if `idle` of its charge were returned;
- * the quotas above are not asked. idle: at most what is used. */
-uint64_t quota_left_in_totals(const struct quota *quota, uint64_t idle);
+/* How much less the quotas above and the totals would hold if `idle` of the charge were returned.
+ * idle: at most what is used. */
+uint64_t quota_gives_up(const struct quota *quota, uint64_t idle);
+
+/* Sums quota_gives_up of the other members of a total. */
+typedef uint64_t quota_others(const void *context, const struct quota *total);
+
+/* The amount that its own limit and its totals would leave if `idle` of its charge were returned,
+ * and what the others give up; the quotas above are not asked. idle: at most what is used. others:
+ * NULL, they give up nothing. */
+uint64_t quota_left_in_totals(const struct quota *quota, uint64_t idle, quota_others *others,
+                              const void *context);
 
 /* Gives a charge back and empties it. Idempotent. */
 void quota_return(struct charge *charge);

@@ -239,26 +239,26 @@ static void what_totals_leave_is_found_as_if_idle_charges_were_returned(void **s
     quota_open(&group, "group", 200, NULL);
     quota_open(&a, "a", 50, &device);
     quota_open(&b, "b", 100, &device);
-    assert_int_equal(quota_left_in_totals(&b, 0), 100);
+    assert_int_equal(quota_left_in_totals(&b, 0, NULL, NULL), 100);
     quota_join(&a, &links[0], &user);
     quota_join(&b, &links[1], &user);
     quota_join(&b, &links[2], &group);
-    assert_int_equal(quota_left_in_totals(&a, 0), 50);
-    assert_int_equal(quota_left_in_totals(&b, 0), 80);
+    assert_int_equal(quota_left_in_totals(&a, 0, NULL, NULL), 50);
+    assert_int_equal(quota_left_in_totals(&b, 0, NULL, NULL), 80);
     assert_int_equal(quota_charge(&a, &of_a, 30, NULL), 0);
     assert_int_equal(quota_charge(&b, &of_b, 40, NULL), 0);
-    assert_int_equal(quota_left_in_totals(&a, 0), 10);
-    assert_int_equal(quota_left_in_totals(&a, 30), 40);
-    assert_int_equal(quota_left_in_totals(&b, 15), 25);
+    assert_int_equal(quota_left_in_totals(&a, 0, NULL, NULL), 10);
+    assert_int_equal(quota_left_in_totals(&a, 30, NULL, NULL), 40);
+    assert_int_equal(quota_left_in_totals(&b, 15, NULL, NULL), 25);
     /* A guarantee keeps what idle charges give up, for its own quota alone. */
     assert_int_equal(quota_guarantee(&b, 50, NULL), 0);
-    assert_int_equal(quota_left_in_totals(&a, 0), 0);
-    assert_int_equal(quota_left_in_totals(&b, 0), 10);
-    assert_int_equal(quota_left_in_totals(&b, 15), 25);
+    assert_int_equal(quota_left_in_totals(&a, 0, NULL, NULL), 0);
+    assert_int_equal(quota_left_in_totals(&b, 0, NULL, NULL), 10);
+    assert_int_equal(quota_left_in_totals(&b, 15, NULL, NULL), 25);
     /* A total below what is used leaves nothing but the guarantee. */
     user.limit = 20;
-    assert_int_equal(quota_left_in_totals(&a, 5), 0);
-    assert_int_equal(quota_left_in_totals(&b, 0), 10);
+    assert_int_equal(quota_left_in_totals(&a, 5, NULL, NULL), 0);
+    assert_int_equal(quota_left_in_totals(&b, 0, NULL, NULL), 10);
     quota_return(&of_a);
     quota_return(&of_b);
     quota_leave(&a, &links[0]);
@@ -295,9 +295,9 @@ static void sums_hold_whatever_happens(void **state)
         switch (r / 5 % 4) {
         case 0:
             if (charge->quota) {
-                const uint64_t without = quota_left_in_totals(client, charge->amount);
+                const uint64_t without = quota_left_in_totals(client, charge->amount, NULL, NULL);
                 quota_return(charge);
-                assert_int_equal(quota_left_in_totals(client, 0), without);
+                assert_int_equal(quota_left_in_totals(client, 0, NULL, NULL), without);
                 assert_true(quota_left(client) <= without);
                 break;
             }

@@ -126,14 +126,19 @@ static uint64_t look_due_in(const struct session *session)
     return (rest + UNITS_MS - 1) / UNITS_MS;
 }
 
+static void rest_after_look(const struct session *session, uint64_t began)
+{
+    uint64_t ended = clock_now();
+    if (ended - began > CHEAP_LOOK_NS)
+        session->user_share->next_look = ended + LOOK_REST * (ended - began);
+}
+
 static bool look_at_others(const struct session *session, const struct quota *culprit,
                            uint64_t bytes)
 {
     uint64_t began = clock_now();
     bool any = take_others(session, culprit, bytes);
-    uint64_t ended = clock_now();
-    if (ended - began > CHEAP_LOOK_NS)
-        session->user_share->next_look = ended + LOOK_REST * (ended - began);
+    rest_after_look(session, began);
     return any;
 }
 
@@ -755,14 +760,30 @@ void session_memory_free(struct session *session, struct channel_message *messag
     session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
 }
 
+/* The idle memory of others in a total, which a request of this client's would be given. */
+static uint64_t idle_of_others(const void *context, const struct quota *total)
+{
+    const struct session *session = context, *other;
+    uint64_t began = clock_now(), sum = 0;
+    LIST_FOR_EACH (other, &session->server->session_list, link)
+        if (is_other(session, other) && gives_idle(other) && counts_in(other, total)) {
+            const struct quota *quota = &other->quotas[RESOURCE_MEMORY];
+            sum += quota_gives_up(quota, min(session_idle_memory_charged(other), quota->used));
+        }
+    rest_after_look(session, began);
+    return sum;
+}
+
 /* Clients take what is free to be the limit without this, so it has what others hold of a total. A
  * limit may have been lowered below what the client uses. */
 static uint64_t used_of(const struct session *session, enum resource resource, uint64_t limit,
                         uint64_t idle)
 {
     const struct quota *quota = &session->quotas[resource];
+    const bool lent = resource == RESOURCE_MEMORY && !look_due_in(session);
     idle = min(idle, quota->used);
-    return max(quota->used - idle, limit - quota_left_in_totals(quota, idle));
+    return max(quota->used - idle,
+               limit - quota_left_in_totals(quota, idle, lent ? idle_of_others : NULL, session));
 }
 
 void session_memory_query(struct session *session, struct channel_message *message)
