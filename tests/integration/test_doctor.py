@@ -392,14 +392,16 @@ class Doctor(unittest.TestCase):
         os.makedirs(self.tree.path("tmp"))
         self.tree.write("etc/gpushare/gpushared.yaml", "# password: s3cret\nclients: {memory: {limit: 1G}}  # s3cret\n"
                         "rules:\n  - match: {name: \"a # \\\" # b\"}\t# s3cret\n    priority: 1 # it's \"s3cret\n"
-                        "  - match: {name: it's}  # s3cret\n  - match: {name: 'c #''# d'} #s3cret\n  - match: {name: e#f}\n#s3cret")
+                        "  - match: {name: it's}  # s3cret\n  - match: {name: 'c #''# d'} #s3cret\n  - match: {name: e#f}\n"
+                        "  - match: {name: rock 'n roll} # s3cret\n  - match: {name: x, 'y: 1} # s3cret\n  - \"a\" 'b # s3cret\n#s3cret")
         self.tree.write("etc/default/gpushared", "GPUSHARED_OPTIONS=--log-level debug\nGPUSHARE_TOKEN=s3cret\nCUDA_API_KEY=\"s3cret\"\n"
                         "CUDA_VISIBLE_DEVICES=0\n")
         files = self.bundled(GPUSHARE_TOKEN="s3cret", CUDA_API_KEY="s3cret", CUDA_VISIBLE_DEVICES="0", GPUSHARE_MEMORY_LIMIT="1G")
         for name, text in files.items():
             self.assertNotIn("s3cret", text, name)
         self.assertEqual(files["gpushared.yaml"], "\nclients: {memory: {limit: 1G}}  \nrules:\n  - match: {name: \"a # \\\" # b\"}\t\n"
-                         "    priority: 1 \n  - match: {name: it's}  \n  - match: {name: 'c #''# d'} \n  - match: {name: e#f}\n")
+                         "    priority: 1 \n  - match: {name: it's}  \n  - match: {name: 'c #''# d'} \n  - match: {name: e#f}\n"
+                         "  - match: {name: rock 'n roll} \n  - match: {name: x, 'y: 1} \n  - \"a\" 'b \n")
         lines = files["environment.txt"].splitlines()
         for line in ("GPUSHARE_TOKEN [value left out]", "CUDA_API_KEY [value left out]", "CUDA_VISIBLE_DEVICES=0", "GPUSHARE_MEMORY_LIMIT=1G"):
             self.assertIn(line, lines)

@@ -368,28 +368,151 @@ bool hide_knows_variable(const char *name)
 
 /* ---- comments ---- */
 
-/* A quote that is no first character of a value is a part of a word, as in "it's". */
-static bool begins_quote(const char *text, const char *at)
+/* Places of a YAML text, by what may begin there. */
+enum place {
+    PLACE_NODE, /* a value, an item or a key: only there a quote opens a quoted text */
+    PLACE_WORD, /* a quote is a part of a word, as in "it's" */
+    PLACE_BLOCK /* lines of text behind a | or > */
+};
+
+struct yaml {
+    enum place place;
+    unsigned flow; /* brackets and braces that are open */
+    long column;   /* of the word that is read */
+    long indent;   /* of the last key or dash outside of brackets: words go on in deeper lines */
+    bool valued;   /* what is read is the value of a key */
+    bool doubtful; /* no quotes are believed any more */
+};
+
+static bool is_blank(char c)
 {
-    return (*at == '"' || *at == '\'') && (at == text || strchr(" \t\n[{,", at[-1]));
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || !c;
+}
+
+/* Line breaks of libyaml that no editor writes here: lines that they make are not followed. */
+static bool has_odd_breaks(const char *text)
+{
+    for (const char *at = strchr(text, '\r'); at; at = strchr(at + 1, '\r'))
+        if (at[1] != '\n')
+            return true;
+    return strstr(text, "\xc2\x85") || strstr(text, "\xe2\x80\xa8") || strstr(text, "\xe2\x80\xa9");
+}
+
+/* libyaml takes a # for a comment behind a quoted text and behind brackets, too, and behind odd
+ * breaks. */
+static bool begins_comment(char before)
+{
+    return is_blank(before) || (unsigned char)before >= 0x80 || strchr("\"'[]{},:", before);
+}
+
+/* The length of the quoted text at `at`, with its quotes. 0: it does not end in its line, or what
+ * follows can't stand behind one, so that it was none. */
+static size_t quoted_length(const char *at, bool flow)
+{
+    const char quote = *at;
+    const char *end = at + 1;
+    for (; *end != quote || (quote == '\'' && end[1] == quote); end++) {
+        if (quote == '\'' ? *end == quote : *end == '\\')
+            end++;
+        if (!*end || *end == '\n')
+            return 0;
+    }
+    end++;
+    const char *next = end + strspn(end, " \t\r");
+    return !*next || strchr(flow ? "\n#:,]}" : "\n#:", *next) ? (size_t)(end - at) : 0;
+}
+
+/* A text of several lines, or a mistake: what follows may lie on either side of a quote, and too
+ * much is left out rather than too little. */
+static size_t read_quoted(struct yaml *yaml, const char *at)
+{
+    const size_t length = yaml->doubtful ? 0 : quoted_length(at, yaml->flow);
+    yaml->place = PLACE_WORD;
+    yaml->doubtful |= !length;
+    return length ? length : 1;
+}
+
+static void read_bracket(struct yaml *yaml, char c)
+{
+    const bool closes = c == ']' || c == '}';
+    if (closes)
+        yaml->flow--;
+    else if (c != ',')
+        yaml->flow++;
+    yaml->place = closes ? PLACE_WORD : PLACE_NODE;
+    yaml->valued = closes;
+}
+
+static void read_sign(struct yaml *yaml, char c, char next, long column)
+{
+    const bool node = yaml->place == PLACE_NODE, apart = is_blank(next);
+    if (strchr("[{", c) ? node || yaml->flow : yaml->flow && strchr(",]}", c)) {
+        read_bracket(yaml, c);
+    } else if (c == ':' && apart && !yaml->valued) {
+        yaml->indent = yaml->flow ? yaml->indent : node ? column : yaml->column;
+        yaml->place = PLACE_NODE;
+        yaml->valued = true;
+    } else if (node && apart && (c == '-' || c == '?')) {
+        yaml->indent = yaml->flow ? yaml->indent : column;
+    } else if (node) {
+        /* Behind an anchor or a tag a quoted text may begin that is not followed here. */
+        yaml->doubtful |= c == '&' || c == '!';
+        yaml->place = !yaml->flow && (c == '|' || c == '>') ? PLACE_BLOCK : PLACE_WORD;
+        yaml->column = column;
+    }
+}
+
+/* first: the line's first sign that is no blank. */
+static void begin_line(struct yaml *yaml, char first, long column)
+{
+    if (is_blank(first) || first == '#')
+        return;
+    /* Somebody forgot a bracket. */
+    yaml->doubtful |= yaml->flow && column <= yaml->indent && !strchr("]}", first);
+    if (!yaml->flow && (yaml->place == PLACE_NODE || column <= yaml->indent)) {
+        yaml->place = PLACE_NODE;
+        yaml->valued = false;
+    }
+}
+
+/* How much of the line at `line` stands before its comment. */
+static size_t line_shown(struct yaml *yaml, const char *line)
+{
+    const size_t length = strcspn(line, "\n");
+    size_t at = strspn(line, " \t");
+    if (!strncmp(line, "---", 3) && is_blank(line[3])) {
+        *yaml = (struct yaml){.place = PLACE_NODE, .indent = -1, .doubtful = yaml->doubtful};
+        at = 3;
+    } else {
+        begin_line(yaml, line[at], (long)at);
+    }
+    while (at < length) {
+        const char c = line[at];
+        if (c == '#' && begins_comment(at ? line[at - 1] : '\n'))
+            break;
+        if (yaml->place == PLACE_NODE && (c == '"' || c == '\'')) {
+            yaml->column = (long)at;
+            at += read_quoted(yaml, line + at);
+            continue;
+        }
+        if (!is_blank(c) && yaml->place != PLACE_BLOCK)
+            read_sign(yaml, c, line[at + 1], (long)at);
+        at++;
+    }
+    return at < length ? at : length;
 }
 
 void hide_comments(char *text)
 {
-    char *to = text, quote = 0, before = '\n';
-    for (const char *at = text; *at; before = *at++) {
-        /* A quote that has no end would take what follows for its text. */
-        if ((quote && *at == quote) || *at == '\n')
-            quote = 0;
-        else if (quote == '"' && *at == '\\' && at[1] && at[1] != '\n')
-            *to++ = *at++;
-        else if (!quote && begins_quote(text, at))
-            quote = *at;
-        else if (!quote && *at == '#' && strchr(" \t\n", before))
-            at += strcspn(at, "\n");
-        if (!*at)
-            break;
-        *to++ = *at;
+    struct yaml yaml = {.place = PLACE_NODE, .indent = -1, .doubtful = has_odd_breaks(text)};
+    char *to = text;
+    for (const char *line = text, *next; *line; line = next) {
+        const size_t shown = line_shown(&yaml, line);
+        next = line + strcspn(line, "\n");
+        memmove(to, line, shown);
+        to += shown;
+        if (*next == '\n')
+            *to++ = *next++;
     }
     *to = '\0';
 }

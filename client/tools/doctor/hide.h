@@ -38,8 +38,8 @@ void hide_users(struct hide *hide, const char *text);
  * other software's. name: ends before `=` or at its end. */
 bool hide_knows_variable(const char *name);
 
-/* Takes the comments out of a YAML text, in place: whatever stands behind a # that begins one.
- * Lines keep their numbers. */
+/* Takes the comments out of a YAML text, in place: whatever stands behind a # that begins one, or
+ * that may begin one, where a text in quotes is not certain. Lines keep their numbers. */
 void hide_comments(char *text);
 
 /* Returns a copy of the text without these words, malloc'ed; NULL without memory. A word counts
