@@ -73,9 +73,17 @@ static void need_whole(struct decoder *d, const struct ptx_operand *op)
         decode_fail(d, "'%.60s' takes no part of '%.60s'", d->ins->opcode, op->name);
 }
 
+/* `%r + 1` is read wherever a symbol may stand, but only an address is such a sum. */
+static void need_no_addend(struct decoder *d, const struct ptx_operand *op)
+{
+    if (op->kind != PTX_OPERAND_VARIABLE && op->addend)
+        decode_fail(d, "'%.60s' takes no sum; add to '%.60s' before it", d->ins->opcode, op->name);
+}
+
 uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
 {
     uint32_t width = decode_type_width(type);
+    need_no_addend(d, op);
     if (width > 8) {
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
         return 0;
@@ -114,21 +122,14 @@ uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx
     }
 }
 
-/* `%r + 1` is read wherever a symbol may stand, but only an address is such a sum. */
-static void need_no_addend(struct decoder *d, const struct ptx_operand *op)
-{
-    if (op->kind == PTX_OPERAND_REGISTER && op->addend)
-        decode_fail(d, "'%.60s' takes no sum; add to '%.60s' before it", d->ins->opcode, op->name);
-}
-
 uint32_t decode_in(struct decoder *d, uint32_t index, enum ptx_type type)
 {
-    need_no_addend(d, decode_operand(d, index));
     return decode_source(d, decode_operand(d, index), type);
 }
 
 uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *op)
 {
+    need_no_addend(d, op);
     if (op->kind == PTX_OPERAND_INTEGER)
         return decode_constant(d, (op->value != 0) != op->negated, 0);
     if (op->kind != PTX_OPERAND_REGISTER || op->variable->type != PTX_PRED) {
@@ -153,6 +154,7 @@ uint32_t decode_target(struct decoder *d, const struct ptx_operand *op, uint32_t
         return 0;
     }
     need_whole(d, op);
+    need_no_addend(d, op);
     *width = decode_type_width(op->variable->type);
     if (*width > 8)
         decode_fail(d, "'%.60s' has 128 bits, which are not supported", op->name);
@@ -173,7 +175,6 @@ uint32_t decode_out(struct decoder *d, uint32_t index, enum ptx_type type)
 uint32_t decode_loose(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
 {
     uint32_t want = decode_type_width(type), have = want;
-    need_no_addend(d, op);
     if (op->kind != PTX_OPERAND_REGISTER)
         return decode_source(d, op, type);
     uint32_t slot = decode_target(d, op, &have);
@@ -231,14 +232,16 @@ uint32_t decode_address(struct decoder *d, const struct ptx_operand *op, enum pt
     if (base->kind == PTX_OPERAND_INTEGER)
         return decode_constant(d, base->value, 8);
     *addend = (uint64_t)op->addend;
+    struct ptx_operand plain = *base;
+    plain.addend = 0;
     if (base->kind == PTX_OPERAND_REGISTER && decode_type_width(base->variable->type) == 4 &&
         base->variable->type != PTX_PRED) {
         /* The small spaces allow 32-bit addresses. */
-        uint32_t t = decode_temporary(d, 8), a = decode_source(d, base, PTX_U32);
+        uint32_t t = decode_temporary(d, 8), a = decode_source(d, &plain, PTX_U32);
         decode_value(d, VALUE_cv_u32_64, 8, t, a, a, a);
         return t;
     }
-    return decode_source(d, base, PTX_U64);
+    return decode_source(d, &plain, PTX_U64);
 }
 
 /* ---- special registers ---- */

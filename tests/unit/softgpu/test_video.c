@@ -61,7 +61,8 @@ static void kernel_text(char *text, size_t bytes, const char *instruction)
 {
     snprintf(text, bytes,
              PTX_HEAD ".visible .entry one(.param .u64 p, .param .u32 x, .param .u32 y, "
-                      ".param .u32 z)\n{\n.reg .b32 %%a, %%b, %%c, %%d;\n.reg .b64 %%o;\n"
+                      ".param .u32 z)\n{\n.reg .pred %%p;\n.reg .b16 %%h;\n"
+                      ".reg .b32 %%a, %%b, %%c, %%d;\n.reg .b64 %%o;\n"
                       "ld.param.u64 %%o, [p];\nld.param.u32 %%a, [x];\nld.param.u32 %%b, [y];\n"
                       "ld.param.u32 %%c, [z];\n%s;\nst.global.u32 [%%o], %%d;\nret;\n}\n",
              instruction);
@@ -131,6 +132,13 @@ static void others_are_refused_by_name(void **state)
         {"max.u32.relu %d, %a, %b", "relu"},
         {"add.u16x2.relu %d, %a, %b", "relu"},
         {"add.u32 %d, %a + 1, %b", "'add' takes no sum"},
+        {"mov.b32 %d, {%h + 1, %h}", "'mov' takes no sum; add to '%h' before it"},
+        {"mov.b32 {%h + 1, %h}, %a", "'mov' takes no sum"},
+        {"atom.global.add.noftz.v2.f16x2 {%d, %c}, [%o], {%a + 1, %b}", "'atom' takes no sum"},
+        {"st.global.v2.u32 [%o], {%a + 1, %b}", "'st' takes no sum"},
+        {"ld.global.u32 %d - 4, [%o + 4]", "'ld' takes no sum"},
+        {"mov.u32 %d, %tid.x + 1", "'mov' takes no sum"},
+        {"selp.b32 %d, %a, %b, %p + 1", "'selp' takes no sum"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
