@@ -266,8 +266,14 @@ static void decode_atomic(struct decoder *d)
     count = decode_take(d, "v8") ? 8 : count;
     uint32_t a = decode_address(d, decode_operand(d, first), space, &addend);
     if (count > 1) {
-        if (sources > 1 || !type_is_float_like(type))
-            decode_fail(d, "vectors of '%.60s' are sums of floats", d->ins->opcode);
+        if (sources > 1 || !type_is_float_like(type) || type == PTX_F64)
+            decode_fail(d, "vectors of '%.60s' are sums of floats of at most 32 bits",
+                        d->ins->opcode);
+        /* PTX ISA, atom: .v8 is for halves alone, and vectors are in global memory. */
+        if (count * ptx_type_bytes(type) > 16)
+            decode_fail(d, "a vector of '%.60s' has 128 bits at most", d->ins->opcode);
+        if (space == PTX_SPACE_SHARED)
+            decode_fail(d, "vectors of '%.60s' are for global memory alone", d->ins->opcode);
         atomic_vector(d, red, count, a, space | id << 8 | (uint32_t)type << 16, addend);
         return;
     }

@@ -63,6 +63,7 @@ static void kernel_text(char *text, size_t bytes, const char *instruction)
              PTX_HEAD ".visible .entry one(.param .u64 p, .param .u32 x, .param .u32 y, "
                       ".param .u32 z)\n{\n.reg .pred %%p;\n.reg .b16 %%h;\n"
                       ".reg .b32 %%a, %%b, %%c, %%d;\n.reg .b64 %%o;\n"
+                      ".reg .f32 %%f;\n.reg .f64 %%e;\n"
                       "ld.param.u64 %%o, [p];\nld.param.u32 %%a, [x];\nld.param.u32 %%b, [y];\n"
                       "ld.param.u32 %%c, [z];\n%s;\nst.global.u32 [%%o], %%d;\nret;\n}\n",
              instruction);
@@ -132,6 +133,13 @@ static void others_are_refused_by_name(void **state)
         {"max.u32.relu %d, %a, %b", "relu"},
         {"add.u16x2.relu %d, %a, %b", "relu"},
         {"add.u32 %d, %a + 1, %b", "'add' takes no sum"},
+        {"red.global.add.v8.f32 [%o], {%f, %f, %f, %f, %f, %f, %f, %f}",
+         "a vector of 'red' has 128 bits at most"},
+        {"atom.global.add.noftz.v8.bf16x2 {%d, %d, %d, %d, %d, %d, %d, %d}, [%o], "
+         "{%a, %a, %a, %a, %a, %a, %a, %a}",
+         "a vector of 'atom' has 128 bits at most"},
+        {"atom.global.add.v2.f64 {%e, %e}, [%o], {%e, %e}", "floats of at most 32 bits"},
+        {"red.shared.add.v2.f32 [%o], {%f, %f}", "vectors of 'red' are for global memory alone"},
         {"mov.b32 %d, {%h + 1, %h}", "'mov' takes no sum; add to '%h' before it"},
         {"mov.b32 {%h + 1, %h}, %a", "'mov' takes no sum"},
         {"atom.global.add.noftz.v2.f16x2 {%d, %c}, [%o], {%a + 1, %b}", "'atom' takes no sum"},
