@@ -49,6 +49,9 @@ static void take_modifiers(struct decoder *d, struct video *v)
     v->signed_d = v->operation == VIDEO_SET ? false : need_type(d);
     v->signed_a = need_type(d);
     v->signed_b = need_type(d);
+    /* The count of a shift is unsigned: the PTX ISA has no other form. */
+    if (v->signed_b && (v->operation == VIDEO_SHIFT_LEFT || v->operation == VIDEO_SHIFT_RIGHT))
+        decode_fail(d, "'%.60s' takes its count as .u32 alone", d->ins->opcode);
     v->saturate = decode_take(d, "sat");
     v->second = decode_take(d, "add") ? VIDEO_SECOND_ADD : VIDEO_PLACE;
     if (v->parts == 1 && v->operation != VIDEO_MULTIPLY_ADD) {

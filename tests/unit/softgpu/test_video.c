@@ -126,6 +126,8 @@ static void others_are_refused_by_name(void **state)
         {"vadd3.u32.u32.u32 %d, %a, %b, %c", "vadd3"},
         {"vavrg.u32.u32.u32 %d, %a, %b", "vavrg"},
         {"vshl.u32.u32.u32 %d, %a, %b", ".clamp"},
+        {"vshl.u32.u32.s32.clamp %d, %a, %b", "'vshl' takes its count as .u32 alone"},
+        {"vshr.s32.s32.s32.wrap %d, %a, %b", "'vshr' takes its count as .u32 alone"},
         {"vset4.u32.u32 %d, %a, %b, %c", "comparison"},
         {"vmin2.u32.u32.u32.max %d, %a, %b, %c", "max"},
         {"add.u32 %d, %a.b0, %b", "'add' takes no part of '%a'"},
