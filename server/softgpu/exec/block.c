@@ -26,6 +26,7 @@ struct spare {
 static _Thread_local struct spare spare;
 static pthread_key_t spare_key;
 static pthread_once_t spare_once = PTHREAD_ONCE_INIT;
+static int spare_error;
 
 /* Larger ones are not kept: 1,024 threads with 64 registers have 256 KiB of registers. */
 enum { SPARE_MAX = 1 << 20 };
@@ -58,18 +59,24 @@ static void end_spare(void *ended)
 
 static void make_key(void)
 {
-    pthread_key_create(&spare_key, end_spare);
+    spare_error = pthread_key_create(&spare_key, end_spare);
+}
+
+/* False where the process has no key left: nothing would free the memory of a thread that ends. */
+static bool spare_ends(void)
+{
+    if (!spare.ends) {
+        pthread_once(&spare_once, make_key);
+        spare.ends = spare_error == 0 && pthread_setspecific(spare_key, &spare) == 0;
+    }
+    return spare.ends;
 }
 
 static void keep_memory(void *memory, size_t bytes, const uint32_t threads[3])
 {
-    if (bytes > SPARE_MAX) {
+    if (bytes > SPARE_MAX || !spare_ends()) {
         free(memory);
         return;
-    }
-    if (!spare.ends) {
-        pthread_once(&spare_once, make_key);
-        spare.ends = pthread_setspecific(spare_key, &spare) == 0;
     }
     free(spare.memory);
     spare.memory = memory;
