@@ -5,6 +5,7 @@
 connection would do so again and again, until it gives up."""
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from private_server import ENV, GPUSHARE, GPUSHARECTL, SECONDS, run  # noqa: E402
 from service_manager import Manager, unit_numbers  # noqa: E402
 from survive_case import draw_seed  # noqa: E402
+
+# A server stays so many seconds for those who come (REFUSAL_MS of server/supervisor/main.c).
+STAYS = 5
 
 CAUSES = {
     "a driver that is not there": (["--driver", "/nowhere/libcuda.so.1"], {}, "{}\n", 1, "/nowhere/libcuda.so.1"),
@@ -33,7 +37,24 @@ class Refusal(unittest.TestCase):
         return [subprocess.Popen(command, env=client, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 for command in ([GPUSHARECTL, "--socket", manager.admin, "status"], [GPUSHARE, "info"])]
 
-    def check_answers(self, asked, cause):
+    def start(self, manager):
+        self.started = time.monotonic()
+        manager.start(wait=False)
+
+    def await_answers(self, manager, asked):
+        """Until all have ended. Whoever comes after the server's time is served by the next one, which a service manager starts for a
+        connection that waits. No server ends before its time."""
+        end = time.monotonic() + SECONDS
+        while any(one.poll() is None for one in asked):
+            self.assertLess(time.monotonic(), end, manager.text())
+            if manager.process.poll() is not None and select.select(manager.listening.values(), [], [], 0)[0]:
+                self.assertGreaterEqual(time.monotonic() - self.started, STAYS)
+                manager.settle()
+                self.start(manager)
+            time.sleep(0.01)
+
+    def check_answers(self, manager, asked, cause):
+        self.await_answers(manager, asked)
         (admin, client) = [one.communicate(timeout=SECONDS)[1] for one in asked]
         self.assertEqual([one.returncode != 0 for one in asked], [True, True])
         self.assertIn("the server can't start: ", admin)
@@ -52,11 +73,11 @@ class Refusal(unittest.TestCase):
                 waiting = [self.ask(manager) for _ in range(rng.randrange(1, 4))]
                 for one in (one for asked in waiting for one in asked):
                     self.wait_until_it_waits(one)
-                manager.start(wait=False)
+                self.start(manager)
                 for asked in waiting:
-                    self.check_answers(asked, cause)
+                    self.check_answers(manager, asked, cause)
                 # It stays for seconds, and answers whoever comes.
-                self.check_answers(self.ask(manager), cause)
+                self.check_answers(manager, self.ask(manager), cause)
                 self.assertEqual(manager.process.wait(SECONDS), status)
                 # Nobody waits any more: there is no reason for a start.
                 self.assertEqual([self.waits_at(manager, kind) for kind in ("client", "admin")], [False, False])
