@@ -33,9 +33,9 @@ EXAMPLES_INSTALLED := vector-add resilient stray
 EXAMPLE_KERNELS := $(EXAMPLES_INSTALLED:%=%.cu) $(EXAMPLES_INSTALLED:%=%.ptx)
 EXAMPLE_FILES := $(EXAMPLES_INSTALLED:%=%.c) example.h $(EXAMPLE_KERNELS)
 # The pages name each other, and commands' help names the schemas by their folder. Examples lie beside the pages, and a link
-# to a test is plain text, because no test is installed.
+# to a test or to README is plain text, because neither is installed.
 DOC_PAGES := $(notdir $(wildcard docs/*.md))
-DOC_LINKS := -e 's|](\.\./examples/|](examples/|g' -e 's|\[\([^]]*\)\](\.\./tests/[^)]*)|\1|g'
+DOC_LINKS := -e 's|](\.\./examples/|](examples/|g' -e 's|\[\([^]]*\)\](\.\./tests/[^)]*)|\1|g' -e 's|\[\([^]]*\)\](\.\./README\.md[^)]*)|\1|g'
 DOC_FILES := docs/gpushared.yaml docs/gpushare.logrotate schemas/gpushared-config.schema.json systemd/gpushared.env systemd/gpushare-exporter.env
 DOC_PICTURES := $(wildcard docs/pictures/*.svg)
 MONITORING_FILES := $(wildcard docs/monitoring/*)
