@@ -190,6 +190,8 @@
       "%s: \"%.40s\" is not the number of a %s, so its values are not in force") \
     X(log_saved_refused, SUCCESS, \
       "%s: the values of %s %s are not in force: %s") \
+    X(log_saved_late, SUCCESS, \
+      "%s: values in it are not in force, which turned out late: %s") \
     X(log_saved_value_refused, SUCCESS, \
       "%s: the value %s of %s %s is not in force: %s") \
     X(saved_waits, SUCCESS, \

@@ -34,9 +34,9 @@ bool warning_wanted(void)
     return !value || strcmp(value, "0") != 0;
 }
 
-static void send_unknown_variable(void *context, const char *text)
+static void send_unknown_variable(void *context, const struct error *told)
 {
-    send_warning(context, "%s", text);
+    send_warning(context, "%s", told->text);
 }
 
 void warning_variables(const struct environment *environment)

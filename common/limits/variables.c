@@ -126,17 +126,18 @@ static const char *find_nearest(const char *name, size_t length)
 
 static void tell_unknown(const char *name, size_t length, variables_unknown *unknown, void *context)
 {
-    char shown[NAME_MAX_SHOWN + 1], text[VARIABLES_TEXT];
+    char shown[NAME_MAX_SHOWN + 1];
+    struct error told;
     const char *meant = find_nearest(name, length);
     snprintf(shown, sizeof shown, "%.*s", (int)length, name);
     for (char *c = shown; *c; c++)
         if (!isprint((unsigned char)*c))
             *c = '?';
     if (meant)
-        snprintf(text, sizeof text, MESSAGE_TEXT(variable_misspelt), shown, meant);
+        error_set(&told, MESSAGE(variable_misspelt), shown, meant);
     else
-        snprintf(text, sizeof text, MESSAGE_TEXT(variable_unread), shown);
-    unknown(context, text);
+        error_set(&told, MESSAGE(variable_unread), shown);
+    unknown(context, &told);
 }
 
 void variables_check(char *const *environment, variables_unknown *unknown, void *context)
@@ -171,12 +172,12 @@ static bool is_set(char *const *environment, const char *name)
 
 void variables_check_clients(char *const *environment, variables_unknown *told, void *context)
 {
-    char text[VARIABLES_TEXT];
+    struct error what;
     for (size_t i = 0; i < CLIENTS; i++) {
         if (!is_set(environment, clients[i]))
             continue;
-        snprintf(text, sizeof text, MESSAGE_TEXT(variable_of_clients), clients[i]);
-        told(context, text);
+        error_set(&what, MESSAGE(variable_of_clients), clients[i]);
+        told(context, &what);
     }
 }
 

@@ -14,12 +14,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes that hold a sentence about one variable, its NUL included. */
-enum { VARIABLES_TEXT = 256 };
+#include "common/error.h"
 
 /* Receives one sentence that names the variable, and the known name that it resembles, if there
- * is one. text: valid during the call. */
-typedef void variables_unknown(void *context, const char *text);
+ * is one. told: valid during the call. */
+typedef void variables_unknown(void *context, const struct error *told);
 
 /*
  * Calls `unknown` for each variable whose name begins with GPUSHARE_ and that no program of

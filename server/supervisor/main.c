@@ -332,10 +332,10 @@ static int check_config(const struct settings *settings)
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
-static void warn_of_variable(void *context, const char *text)
+static void warn_of_variable(void *context, const struct error *told)
 {
     (void)context;
-    log_warning("%s", text);
+    log_sentence(LOG_LEVEL_WARNING, told);
 }
 
 /* Finds out what the last server left, and whether this one can leave anything. Returns false if

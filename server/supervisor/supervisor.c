@@ -539,7 +539,8 @@ uint32_t supervisor_start(struct supervisor *supervisor, const struct discovery 
         struct device *device = &supervisor->server.devices[i];
         int result = device_start(device);
         if (result < 0)
-            error = error_set(why, error_from_errno(result), "%s", device->trouble);
+            error = error_set(why, error_from_errno(result), MESSAGE_TEXT(log_device_trouble),
+                              device->index, device->trouble);
     }
     return error;
 }

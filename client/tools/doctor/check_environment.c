@@ -19,10 +19,10 @@ static const char *read_variable(const char *name, void *context)
     return getenv(name);
 }
 
-static void note_unknown(void *context, const char *text)
+static void note_unknown(void *context, const struct error *told)
 {
     struct exam *exam = context;
-    report_note(&exam->report, REPORT_WARN, ENVIRONMENT, "%s", text);
+    report_note(&exam->report, REPORT_WARN, ENVIRONMENT, "%s", told->text);
 }
 
 /* CUDA's namesake is read where gpushare's own variable is not set. */

@@ -174,7 +174,7 @@ static int serve_web(const struct options *options, struct scrape *scrape, const
     struct web web;
     struct error why;
     if (web_open(&web, options->listen, scrape, &why)) {
-        log_error("%s", why.text);
+        log_sentence(LOG_LEVEL_ERROR, &why);
         return STATUS_FAILED;
     }
     sigwaitinfo(signals, NULL);
@@ -204,7 +204,7 @@ static int keep_file(const char *path, uint64_t interval, struct scrape *scrape,
     struct error why;
     bool failing = false;
     if (write_file(path, scrape, &why)) {
-        log_error("%s", why.text);
+        log_sentence(LOG_LEVEL_ERROR, &why);
         return STATUS_FAILED;
     }
     while (sigtimedwait(signals, NULL, &pause) < 0) {
@@ -213,7 +213,7 @@ static int keep_file(const char *path, uint64_t interval, struct scrape *scrape,
         if (failing)
             unlink(path);
         if (failing && !failed)
-            log_error("%s", why.text);
+            log_sentence(LOG_LEVEL_ERROR, &why);
     }
     unlink(path);
     return STATUS_OK;

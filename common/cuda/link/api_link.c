@@ -249,7 +249,7 @@ static cuda_result add_text(struct cuda_link_object *link, struct input *input)
 
 static cuda_result say(const struct input *input)
 {
-    log_error("%s", input->error.text);
+    log_sentence(LOG_LEVEL_ERROR, &input->error);
     return (cuda_result)input->error.number;
 }
 
@@ -395,7 +395,7 @@ static cuda_result link_inputs(struct cuda_link_object *link)
     if (result == CUDA_OK)
         result = (cuda_result)ptx_merge_finish(link->merge, &text, &length, &error);
     if (result != CUDA_OK)
-        log_error("%s", error.text);
+        log_sentence(LOG_LEVEL_ERROR, &error);
     else
         result = front_link_make(link->device, text, length, &link->image, &link->bytes, &error);
     write_log(link, result == CUDA_OK ? "" : error.text);

@@ -163,9 +163,8 @@ static uint32_t request_make(struct admin_request *request, const struct object 
 /* There are no clients yet, so no worker is asked. */
 static void never_later(void *context, uint32_t error, const char *text)
 {
-    (void)context;
     if (error)
-        log_error("%s", text);
+        log_error(MESSAGE_TEXT(log_saved_late), (const char *)context, text);
 }
 
 static void no_worker(void *context, uint32_t number, uint32_t error, const char *text)
@@ -181,13 +180,13 @@ static uint32_t carry_out(struct supervisor *supervisor, const struct admin_requ
     bool over;
     if (request->target != ADMIN_TARGET_GPU)
         return owner_total_set(supervisor, &owner, &request->total,
-                               &(struct reload_asker){by, never_later, NULL}, &over, why);
+                               &(struct reload_asker){by, never_later, (void *)by}, &over, why);
     struct device_view view;
     struct schedule to = request->schedule;
     view_device(supervisor, request->number, &view);
     schedule_merge(&to, &view.configured, request->back);
     int result = change_schedule(supervisor, request->number, &to, request->parts,
-                                 &(struct change_asker){by, no_worker, NULL});
+                                 &(struct change_asker){by, no_worker, (void *)by});
     return result < 0 ? error_set(why, MESSAGE(request_failed), strerror(-result)) : 0;
 }
 

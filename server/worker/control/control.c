@@ -44,7 +44,6 @@ static int progress_client(struct worker *worker, struct client *client)
     }
     pthread_mutex_unlock(&client->lock);
     if (tell) {
-        log_warning("%s", misbehaved.text);
         int error = reply_send(worker, PROTO_WORKER_MISBEHAVED, 0, client->number, &misbehaved);
         if (error < 0)
             return error;

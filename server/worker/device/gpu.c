@@ -136,8 +136,11 @@ static uint32_t require_features(struct gpu *gpu, struct error *why)
         {CUDA_ATTR_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, MESSAGE_TEXT(device_no_same_address)},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (!read_attribute(gpu, needed[i].attribute))
-            return error_set(why, PROTO_ERROR_NOT_SUPPORTED, "%s", needed[i].text);
+        if (!read_attribute(gpu, needed[i].attribute)) {
+            error_set(why, PROTO_ERROR_NOT_SUPPORTED, "%s", needed[i].text);
+            why->format = needed[i].text; /* without arguments: the log knows the message by it */
+            return why->number;
+        }
     return 0;
 }
 

@@ -15,15 +15,15 @@
 
 struct told {
     unsigned count;
-    char text[20][VARIABLES_TEXT];
+    char text[20][ERROR_TEXT_BYTES];
 };
 
-static void note(void *context, const char *text)
+static void note(void *context, const struct error *why)
 {
     struct told *told = context;
     assert_true(told->count < 20);
-    assert_true(strlen(text) < VARIABLES_TEXT);
-    strcpy(told->text[told->count++], text);
+    assert_non_null(why->format);
+    strcpy(told->text[told->count++], why->text);
 }
 
 static struct told look(const char *variable)
