@@ -61,6 +61,8 @@
     X(session_guilty, SUCCESS, \
       "%s: the kernel was this client's, and no other had work on the device (unfinished: %s): the " \
       "connection has ended, and its device memory with it") \
+    X(guilty_logged, SUCCESS, \
+      "its kernel made device %u fail") \
     X(log_guilty, SUCCESS, \
       "device %u: client %u '%s' (pid %d, uid %u) made it fail: %s; its unfinished kernels: %s") \
     X(log_guilty_left, SUCCESS, \

@@ -155,6 +155,22 @@ static void log_names(uint32_t client)
     free(log);
 }
 
+/* The log has the latest fault's sentence once: lines behind it say what is new. */
+static void log_does_not_repeat_itself(void)
+{
+    const char *words = "the worker is lost: ";
+    char *log = server_log(server), *line = NULL;
+    for (char *at = log; (at = strstr(at, words)); at += strlen(words))
+        line = at + strlen(words);
+    assert_non_null(line);
+    char *sentence = strstr(line, ": "), *end = strchr(line, '\n');
+    assert_true(sentence && end && sentence + 2 < end);
+    *end = '\0';
+    if (strstr(end + 1, sentence + 2))
+        fail_msg("the log repeats \"%s\": %s", sentence + 2, end + 1);
+    free(log);
+}
+
 /* The only client with work on the device faults. The others go on, in the same connections. */
 static void alone_is_guilty(const char *kernel, gpushare_error expected)
 {
@@ -163,6 +179,7 @@ static void alone_is_guilty(const char *kernel, gpushare_error expected)
     OK(launch(&guilty, kernel));
     is_guilty(&guilty, kernel, expected);
     log_names(culprit);
+    log_does_not_repeat_itself();
     is_whole(&idle);
     gpushare_close(&guilty.gpu);
     gpushare_close(&idle.gpu);

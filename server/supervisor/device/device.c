@@ -548,7 +548,7 @@ static void device_down(struct device *device)
     char time[UNITS_TEXT];
     delay = max(delay, ails / UNITS_MS);
     if (ails)
-        log_warning(MESSAGE_TEXT(log_kept_down), device->index, device->trouble,
+        log_warning(MESSAGE_TEXT(log_kept_down), device->index, error_name(device->loss),
                     units_format_duration(delay * UNITS_MS, time));
     uv_timer_start(&device->timer, start_again, delay, 0);
 }

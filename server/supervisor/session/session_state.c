@@ -76,7 +76,8 @@ void session_log_about(const struct session *session)
                                     .device = session->device ? (int)session->device->index : -1});
 }
 
-static void log_end(const struct session *session)
+/* text: the reason in the words of the log. */
+static void log_end(const struct session *session, const char *text)
 {
     const struct proto_ended *ended = &session->ended;
     session_log_about(session);
@@ -84,16 +85,16 @@ static void log_end(const struct session *session)
      * only ask what they would get: their ends are no news. */
     if (!ended->error && session->state < PROTO_CONNECTION_STATE_ATTACHING)
         log_debug(MESSAGE_TEXT(log_connection_gone), session->number, (int)session->pid,
-                  session->uid, ended->text);
+                  session->uid, text);
     else if (!ended->error && !session->announced)
         log_debug(MESSAGE_TEXT(log_client_gone), session->number, session->name, (int)session->pid,
-                  session->uid, ended->text);
+                  session->uid, text);
     else if (!ended->error)
         log_info(MESSAGE_TEXT(log_client_gone), session->number, session->name, (int)session->pid,
-                 session->uid, ended->text);
+                 session->uid, text);
     else
         log_warning(MESSAGE_TEXT(log_client_ended), session->number, session->name,
-                    (int)session->pid, session->uid, error_name(ended->error), ended->text);
+                    (int)session->pid, session->uid, error_name(ended->error), text);
 }
 
 void session_schedule(struct session *session)
@@ -111,24 +112,41 @@ void session_enter(struct session *session, enum proto_connection_state state)
     session_touch(session);
 }
 
-void session_fail(struct session *session, uint32_t error, const char *format, ...)
+/* logged: NULL: the reason itself. */
+__attribute__((format(printf, 4, 0))) static void fail(struct session *session, uint32_t error,
+                                                       const char *logged, const char *format,
+                                                       va_list arguments)
 {
     if (session->state == PROTO_CONNECTION_STATE_LEAVING)
         return;
     /* A session that was taken over ends again with the text that it has. */
     char text[sizeof session->ended.text];
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
     session->ended.error = error;
     memcpy(session->ended.text, text, sizeof text);
     printable_replace(session->ended.text);
-    log_end(session);
+    log_end(session, logged ? logged : session->ended.text);
     session->state = PROTO_CONNECTION_STATE_LEAVING;
     session->parked.present = false;
     session_touch(session);
     session_schedule(session);
+}
+
+void session_fail(struct session *session, uint32_t error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(session, error, NULL, format, arguments);
+    va_end(arguments);
+}
+
+void session_fail_logged(struct session *session, uint32_t error, const char *logged,
+                         const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(session, error, logged, format, arguments);
+    va_end(arguments);
 }
 
 void session_fail_why(struct session *session, const struct error *why)

@@ -42,6 +42,10 @@ void session_fail(struct session *session, uint32_t error, const char *format, .
     __attribute__((format(printf, 3, 4)));
 void session_fail_why(struct session *session, const struct error *why);
 
+/* The same, where the log has the reason already: its line says `logged` in place of it. */
+void session_fail_logged(struct session *session, uint32_t error, const char *logged,
+                         const char *format, ...) __attribute__((format(printf, 4, 5)));
+
 /* Sets the session's state. A marked session stays in PROTO_CONNECTION_STATE_LEAVING. */
 void session_enter(struct session *session, enum proto_connection_state state);
 

@@ -14,7 +14,7 @@ TABLES = sorted(glob.glob(os.path.join(ROOT, "common/messages*.h")))
 NUMBERED = {"admin_peer_refuse": 1, "config_refuse": 2, "error_set": 1, "failure": 0, "mark_ended": 1,
             "ptx_fail": 2, "refuse": 2, "request_refuse": 1, "session_fail": 1, "session_refuse": 2}
 FORMATTED = {"failure_prefix": 1, "log_debug": 0, "log_error": 0, "log_info": 0, "log_notice": 0, "log_warning": 0, "report_note": 3,
-             "send_warning": 1}
+             "send_warning": 1, "session_fail_logged": 3}
 CALL = re.compile(r"\b(%s)\(" % "|".join([*NUMBERED, *FORMATTED]))
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 

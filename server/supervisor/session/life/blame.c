@@ -90,15 +90,17 @@ static void absolve_all(struct server *server, struct device *device)
 
 static void find_guilty(struct server *server, struct device *device, struct session *session)
 {
-    char kernels[LOST_KERNELS_TEXT];
+    char kernels[LOST_KERNELS_TEXT], logged[64];
     session_lost_kernels(session, kernels);
     session_log_about(session);
     log_error(MESSAGE_TEXT(log_guilty), device->index, session->number, session->name,
-              (int)session->pid, session->uid, device->trouble, kernels);
+              (int)session->pid, session->uid, error_name(device->loss), kernels);
     offenders_note(&server->offenders, session->uid, clock_now());
     history_lose(&server->history, device->index, session->uid, device->loss, device->ended_at);
     absolve_all(server, device);
-    session_fail(session, device->loss, MESSAGE_TEXT(session_guilty), device->trouble, kernels);
+    snprintf(logged, sizeof logged, MESSAGE_TEXT(guilty_logged), device->index);
+    session_fail_logged(session, device->loss, logged, MESSAGE_TEXT(session_guilty),
+                        device->trouble, kernels);
 }
 
 static void isolate(const struct device *device, struct session *session)
