@@ -166,11 +166,11 @@
       "this command needs the number of a client, as `gpusharectl clients` shows it, or user " \
       "and a uid or name, or group and a gid or name, or cgroup and a path, or gpu and an index") \
     X(ctl_victim_missing, INVALID_VALUE, \
-      "this command needs the number of a client, as `gpusharectl clients` shows it, or user " \
-      "and a uid or name") \
+      "this command needs the number or the name of a client, as `gpusharectl clients` shows them, " \
+      "or user and a uid or name") \
     X(ctl_victim, INVALID_VALUE, \
-      "\"%s\" is not the number of a client, as `gpusharectl clients` shows it, or user and a " \
-      "uid or name") \
+      "\"%s\" is not the number or the name of a client, as `gpusharectl clients` shows them, or " \
+      "user and a uid or name") \
     X(ctl_client_missing, INVALID_VALUE, \
       "this command needs the number of a client, as `gpusharectl clients` shows it") \
     X(ctl_user_missing, INVALID_VALUE, \
@@ -269,12 +269,21 @@
       "of these clients is interrupted if it was under way:") \
     X(ctl_killed_other, SUCCESS, \
       "  client %s '%s' (pid %s, uid %s)") \
+    X(ctl_name_unknown, SUCCESS, \
+      "no client is named \"%s\": `gpusharectl clients` shows their names, and `kill user NAME` ends " \
+      "those of a user") \
+    X(ctl_name_of_several, SUCCESS, \
+      "\"%s\" is the name of several clients: %s; give the number of one, or --all with the name to " \
+      "end each of them") \
+    X(ctl_kill_stopped, SUCCESS, \
+      "of the clients named \"%s\" the connections of %zu of %zu were ended, and then: %s") \
     X(ctl_killed_nobody, SUCCESS, \
       "there was no client to end") \
     X(ctl_option_other, INVALID_VALUE, \
       "%s is no option of %s: gpusharectl help %s") \
     X(ctl_kill_whom, INVALID_VALUE, \
-      "kill takes one of: the number of a client, --user NAME or --all") \
+      "kill takes one of: the number or the name of a client, --user NAME or --all; --all with a name " \
+      "ends each client of that name") \
     X(ctl_columns, INVALID_VALUE, \
       "\"%.*s\" is no column: -o takes wide, json, csv, or columns with commas between them: %s") \
     X(ctl_output_twice, INVALID_VALUE, \

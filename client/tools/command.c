@@ -73,12 +73,12 @@ static const struct {
     {"set", NULL, "--save", "client user group cgroup gpu"},
     {"kill",
      "  kill [--force] TARGET\n"
-     "               end connections; TARGET is the number of a client in `clients`, --user UID "
-     "or\n"
-     "               NAME for all clients of a user, or --all for everybody's (for the same users\n"
-     "               as set). With --force also a client that has left and whose work does not\n"
-     "               end; that replaces the worker of its GPU\n",
-     "--force --user --all", "client user"},
+     "               end connections; TARGET is the number of a client in `clients`, or its name\n"
+     "               (name NAME for one that looks like a number; --all NAME for all that have\n"
+     "               it), --user UID or NAME for all clients of a user, or --all for everybody's\n"
+     "               (for the same users as set). With --force also a client that has left and\n"
+     "               whose work does not end; that replaces the worker of its GPU\n",
+     "--force --user --all", "client name user"},
     {"drain",
      "  drain [--wait] [--timeout TIME] [gpu INDEX]\n"
      "               let no new clients attach to a GPU, or to any; those that are attached go "

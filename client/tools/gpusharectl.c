@@ -19,6 +19,7 @@
 #include "client/tools/command.h"
 #include "client/tools/configuration/check.h"
 #include "client/tools/configuration/shown.h"
+#include "client/tools/kill.h"
 #include "client/tools/live/all.h"
 #include "client/tools/live/columns.h"
 #include "client/tools/live/events.h"
@@ -58,12 +59,11 @@ struct options {
     const char *trace_option; /* the last option of `trace` that was given, or NULL */
     const char *output;       /* trace: the file; clients: the form */
     struct columns columns;   /* clients: the chosen ones; count 0: none were */
-    const char *user;         /* kill: the clients of this user */
-    bool all;                 /* kill: the clients of all users */
-    bool wait;                /* drain: until the GPUs are idle */
-    uint64_t wait_ns;         /* drain: for at most so long; 0: for any time */
-    const char *file;         /* config check: the file, or NULL */
-    int mps_count;            /* mps: words of its command */
+    struct kill_whom kill;
+    bool wait;        /* drain: until the GPUs are idle */
+    uint64_t wait_ns; /* drain: for at most so long; 0: for any time */
+    const char *file; /* config check: the file, or NULL */
+    int mps_count;    /* mps: words of its command */
     char **mps_words;
     bool follow; /* events: and those to come */
     struct top_options top;
@@ -104,35 +104,24 @@ static int check_values(const struct options *options, int count, char **words)
     return -1;
 }
 
-/* Reads the words after kill, get and set. Returns an exit status, or -1 to go on. */
+/* Reads the words after get and set. Returns an exit status, or -1 to go on. */
 static int check_target(const struct options *options, int count, char **words)
 {
     struct error why;
     int used;
-    if (change_read_target(options->request, count, words, is_command(options->command, "kill"),
-                           &used, &why))
+    if (change_read_target(options->request, count, words, false, &used, &why))
         return report_usage("%s: %s", options->command, why.text);
     if (is_command(options->command, "set"))
         return check_values(options, count - used, words + used);
     return used < count ? report_usage(MESSAGE_TEXT(ctl_argument), words[used]) : -1;
 }
 
-/* kill --user NAME, kill --all, and kill TARGET. */
 static int check_kill(struct options *options, int count, char **words)
 {
-    char user[] = "user";
-    char name[256];
-    char *of_user[] = {user, name};
-    if ((options->user != NULL) + options->all + (count > 0) > 1)
-        return report_usage(MESSAGE_TEXT(ctl_kill_whom));
-    if (options->all)
-        json_object_set_new(options->request, "all", json_true());
-    if (options->all)
-        return -1;
-    if (!options->user)
-        return check_target(options, count, words);
-    snprintf(name, sizeof name, "%s", options->user);
-    return check_target(options, 2, of_user);
+    struct error why;
+    if (kill_read(&options->kill, options->request, count, words, &why))
+        return report_usage("%s", why.text);
+    return -1;
 }
 
 /* drain, drain 0, drain gpu 0, drain gpu:0. Without a GPU all are meant. */
@@ -402,10 +391,10 @@ static int take_option(struct options *options, int option)
         options->save = true;
         return -1;
     case 'u':
-        options->user = optarg;
+        options->kill.user = optarg;
         return -1;
     case 'a':
-        options->all = true;
+        options->kill.all = true;
         return -1;
     case 'W':
         options->wait = true;
@@ -585,7 +574,7 @@ static void print_answer(const struct options *options, json_t *answer)
     else if (is_command(options->command, "metrics"))
         metrics_write(stdout, EXPOSITION_TEXT, answer, NULL);
     else if (is_command(options->command, "kill"))
-        show_kill(stdout, answer);
+        kill_print(stdout, answer);
     else if (is_command(options->command, "reload"))
         print_reload(answer);
     else if (is_command(options->command, "drain") || is_command(options->command, "resume"))
@@ -743,8 +732,11 @@ static int run_request(const struct options *options)
 {
     struct admin_client_wait reload = {.seconds = ADMIN_CLIENT_RELOAD_SECONDS, .enough = -1};
     json_t *answer, *failure;
-    int status = (int)admin_client_ask(options->socket, options->request, &answer,
-                                       is_command(options->command, "reload") ? &reload : NULL);
+    int status =
+        is_command(options->command, "kill")
+            ? (int)kill_run(options->socket, &options->kill, options->request, &answer)
+            : (int)admin_client_ask(options->socket, options->request, &answer,
+                                    is_command(options->command, "reload") ? &reload : NULL);
     if (status != ADMIN_OK)
         return print_failure(options, answer, status);
     if (!options->json)

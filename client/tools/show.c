@@ -214,68 +214,6 @@ static void show_warnings(FILE *out, const json_t *device)
     }
 }
 
-/* ---- kill ---- */
-
-/* A client in the cells of a message's row. */
-struct shown_client {
-    char number[CELL_BYTES], name[CELL_BYTES], pid[CELL_BYTES], uid[CELL_BYTES];
-};
-
-static void read_client(const json_t *client, struct shown_client *shown)
-{
-    cell_integer(client, "client", shown->number);
-    snprintf(shown->name, sizeof shown->name, "%s", cell_text(client, "name", shown->pid));
-    cell_integer(client, "pid", shown->pid);
-    /* Where the user has a name: "1001, user alice". */
-    char user[CELL_BYTES];
-    cell_integer(client, "uid", shown->uid);
-    if (strcmp(cell_user(client, "uid", user), shown->uid) != 0) {
-        size_t used = strlen(shown->uid);
-        snprintf(shown->uid + used, sizeof shown->uid - used, ", user %s", user);
-    }
-}
-
-/* The clients of a user, or of all users. */
-static void show_killed(FILE *out, const json_t *clients)
-{
-    struct shown_client client;
-    const json_t *row;
-    if (json_array_size(clients) == 0)
-        fprintf(out, "%s\n", MESSAGE_TEXT(ctl_killed_nobody));
-    for (size_t i = 0; (row = json_array_get(clients, i)); i++) {
-        read_client(row, &client);
-        fprintf(out, MESSAGE_TEXT(ctl_killed), client.number, client.name, client.pid, client.uid);
-        fputc('\n', out);
-    }
-}
-
-void show_kill(FILE *out, const json_t *answer)
-{
-    const json_t *others = json_object_get(answer, "ended_with_worker"), *other;
-    struct shown_client client;
-    char gpu[CELL_BYTES];
-    if (json_is_null(json_object_get(answer, "client"))) {
-        show_killed(out, json_object_get(answer, "clients"));
-        return;
-    }
-    read_client(answer, &client);
-    if (json_is_null(json_object_get(answer, "worker_replaced")))
-        fprintf(out, MESSAGE_TEXT(ctl_killed), client.number, client.name, client.pid, client.uid);
-    else if (json_array_size(others) == 0)
-        fprintf(out, MESSAGE_TEXT(ctl_killed_alone), client.number, client.name, client.pid,
-                client.uid, cell_integer(answer, "worker_replaced", gpu));
-    else
-        fprintf(out, MESSAGE_TEXT(ctl_killed_worker), client.number, client.name, client.pid,
-                client.uid, cell_integer(answer, "worker_replaced", gpu));
-    fputc('\n', out);
-    for (size_t i = 0; (other = json_array_get(others, i)); i++) {
-        read_client(other, &client);
-        fprintf(out, MESSAGE_TEXT(ctl_killed_other), client.number, client.name, client.pid,
-                client.uid);
-        fputc('\n', out);
-    }
-}
-
 /* ---- status ---- */
 
 static void show_devices(FILE *out, const json_t *answer, struct table_look look)

@@ -15,8 +15,6 @@
 #include "client/tools/sample.h"
 #include "client/tools/table.h"
 
-/* The clients that were ended, and those that lost their work by it, a line each. */
-void show_kill(FILE *out, const json_t *answer);
 /* The GPUs that are drained, a line each. answer: to "status". */
 void show_drained(FILE *out, const json_t *answer);
 /* The server's own warnings, a line each. answer: likewise. */

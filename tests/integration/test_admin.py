@@ -127,6 +127,37 @@ class Commands(WithServer):
         self.assertIn("killed", self.server.text())
 
     @CHANGES
+    def test_kill_by_name(self):
+        with self.attached(name="train 7") as (one, first), self.attached(name="train 7") as (two, second), self.attached(name="12") as (odd, third):
+            numbers = [told["client"] for told in (first, second)]
+            # Several have the name: nobody is ended, and the candidates are there with what tells them apart.
+            refused = self.json("kill", "train 7", schema="admin-error", status=1)
+            self.assertEqual(refused["error"], "invalid_value")
+            listed = re.findall(rf"(\d+) \(pid {os.getpid()}, uid {os.getuid()}\)", refused["text"])
+            self.assertEqual([int(number) for number in listed], numbers, refused["text"])
+            self.assertIn("--all", refused["text"])
+            for client in (one, two, odd):
+                self.assertEqual(client.ask("memory_query")["used"], 0, "the client is still served")
+            # A number is a number, unless it is said to be a name.
+            self.assertEqual(self.json("kill", "name", "12")["client"], third["client"])
+            self.assertEqual(odd.receive()[0], "ended")
+            answer = self.json("kill", "--all", "train 7")
+            self.assertEqual([(row["client"], row["name"], row["pid"], row["uid"]) for row in answer["clients"]],
+                             [(number, "train 7", os.getpid(), os.getuid()) for number in numbers])
+            for client in (one, two):
+                self.assertEqual(client.receive()[0], "ended")
+        with self.attached(name="12") as (_, told), self.attached(name="other") as (other, _):
+            result = self.ctl("kill", "name:12")
+            self.assertEqual((result.returncode, result.stdout),
+                             (0, f"client {told['client']} '12' (pid {os.getpid()}, uid {NAMED}): connection ended\n"))
+            self.assertEqual(other.ask("memory_query")["used"], 0, "another name is left alone")
+        refused = self.json("kill", "nobody of this name", schema="admin-error", status=1)
+        self.assertEqual(refused["error"], "not_found")
+        self.assertIn('"nobody of this name"', refused["text"])
+        for words in (("name",), ("one", "two"), ("--user", "0", "one"), ("--all", "7")):
+            self.assertEqual(self.ctl("kill", *words).returncode, 2, words)
+
+    @CHANGES
     def test_kill_of_a_users_clients(self):
         with self.attached(name="one") as (one, first), self.attached(name="two") as (two, second):
             # Nobody of this number is there.
