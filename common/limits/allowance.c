@@ -194,6 +194,14 @@ int allowance_parse(enum resource resource, enum allowance_bound bound, const ch
     return resources[resource].parse(text, length, amount);
 }
 
+const char *allowance_form(enum resource resource, const char *text, char room[DIALECT_FORM_ROOM])
+{
+    const struct allowance_resource *row = &resources[resource];
+    if (row->unit != DIALECT_BYTES)
+        return row->form;
+    return dialect_form(row->form, row->parse == dialect_parse_amount, text, strlen(text), room);
+}
+
 static uint64_t *bound_in(struct allowance_range *range, enum allowance_bound bound)
 {
     return bound == ALLOWANCE_REQUEST ? &range->request : &range->limit;

@@ -198,6 +198,10 @@ extern const struct allowance allowance_none;
 int allowance_parse(enum resource resource, enum allowance_bound bound, const char *text,
                     size_t length, struct dialect_amount *amount);
 
+/* The form of a resource's amounts for the sentence that refuses `text`, with the remedy where the
+ * text lacks a unit. Returns the row's form or room. */
+const char *allowance_form(enum resource resource, const char *text, char room[DIALECT_FORM_ROOM]);
+
 /* Stores an amount in `of` or in `part`, as its unit demands. An amount of DIALECT_UNSET changes
  * nothing. */
 void allowance_put(struct allowance *allowance, enum resource resource, enum allowance_bound bound,

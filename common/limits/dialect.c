@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/limits/dialect.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,12 +58,37 @@ int dialect_parse_percentage(const char *text, size_t length, struct dialect_amo
     return result;
 }
 
+/* A unit is a letter at the end. */
+bool dialect_unit_is_missing(const char *text, size_t length)
+{
+    uint64_t bytes;
+    return length && isdigit((unsigned char)text[length - 1]) &&
+           units_parse_size(text, length, &bytes) == 0 && bytes && bytes < DIALECT_BARE_MIN;
+}
+
+const char *dialect_form(const char *form, bool share, const char *text, size_t length,
+                         char room[DIALECT_FORM_ROOM])
+{
+    uint64_t bytes;
+    if (!dialect_unit_is_missing(text, length) || units_parse_size(text, length, &bytes) < 0)
+        return form;
+    const unsigned number = (unsigned)bytes;
+    if (share && bytes < DIALECT_BYTES_MIN)
+        snprintf(room, DIALECT_FORM_ROOM,
+                 "a size with its unit (alone it is %u bytes; did you mean %uM, or %u%%?)", number,
+                 number, number);
+    else
+        snprintf(room, DIALECT_FORM_ROOM,
+                 "a size with its unit (alone it is %u bytes; did you mean %uM?)", number, number);
+    return room;
+}
+
 int dialect_parse_size(const char *text, size_t length, struct dialect_amount *amount)
 {
     uint64_t bytes;
     int result = units_parse_size(text, length, &bytes);
     /* The protocol uses UINT64_MAX for "no limit". */
-    if (result == 0 && bytes == UINT64_MAX)
+    if (result == 0 && (bytes == UINT64_MAX || dialect_unit_is_missing(text, length)))
         result = -ERANGE;
     if (result == 0)
         *amount = (struct dialect_amount){DIALECT_BYTES, bytes};

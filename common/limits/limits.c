@@ -14,7 +14,7 @@
 #define FORM_MEMORY                                                                                \
     "a comma-separated list of DEVICE=SIZE, each device once, DEVICE an index from 0 or a GPU- "   \
     "or "                                                                                          \
-    "MIG- UUID, SIZE a number of bytes or one with K, M, G or T (powers of 1024), such as "        \
+    "MIG- UUID, SIZE a number with K, M, G or T (powers of 1024), such as "                        \
     "\"0=1G,1=512MB\""
 #define FORM_VISIBLE                                                                               \
     "a comma-separated list of device indices from 0 and GPU- or MIG- UUIDs, each device once, "   \
@@ -170,6 +170,7 @@ uint32_t limits_parse_memory(struct limits_memory *memory, const char *variable,
                              struct error *why)
 {
     const char *rest = value;
+    char room[DIALECT_FORM_ROOM];
     struct item item;
     memory->count = 0;
     while (item_next(&rest, &item)) {
@@ -181,6 +182,9 @@ uint32_t limits_parse_memory(struct limits_memory *memory, const char *variable,
         struct item left = {item.text, (size_t)(equals - item.text)};
         struct item right = {equals + 1, item.length - left.length - 1};
         /* The protocol would read PROTO_UNSET as "no limit". */
+        if (dialect_unit_is_missing(right.text, right.length))
+            return refuse_value(variable, value,
+                                dialect_form(NULL, false, right.text, right.length, room), why);
         if (!selector_read(&selector, left) ||
             units_parse_size(right.text, right.length, &bytes) != 0 || bytes == PROTO_UNSET)
             return refuse_value(variable, value, FORM_MEMORY, why);
@@ -254,12 +258,13 @@ static uint32_t read_own(struct limits_wish *wish, struct reader *reader, enum r
     const struct allowance_resource *row = allowance_resource(resource);
     struct dialect_amount amount;
     struct allowance by = allowance_none;
+    char room[DIALECT_FORM_ROOM];
     const char *value = look_up(
         reader, bound == ALLOWANCE_REQUEST ? row->request_variable : row->limit_variable, NULL);
     if (!value)
         return 0;
     if (row->parse(value, strlen(value), &amount) != 0)
-        return refuse_read(reader, value, row->form);
+        return refuse_read(reader, value, allowance_form(resource, value, room));
     /* A request of 0 counts as unset, so that the administrator's guarantee stays. */
     if (bound == ALLOWANCE_REQUEST && !amount.value)
         return 0;
@@ -274,6 +279,7 @@ static uint32_t read_alias(struct limits_wish *wish, struct reader *reader, enum
     const struct allowance_resource *row = allowance_resource(resource);
     struct dialect_amount amount;
     struct allowance by = allowance_none;
+    char room[DIALECT_FORM_ROOM];
     bool named = allowance_has(&wish->allowance, resource, ALLOWANCE_LIMIT);
     if (!row->parse_alias)
         return 0;
@@ -281,7 +287,10 @@ static uint32_t read_alias(struct limits_wish *wish, struct reader *reader, enum
     if (!value)
         return 0;
     if (row->parse_alias(value, strlen(value), &amount) != 0)
-        return refuse_read(reader, value, row->alias_form);
+        return refuse_read(reader, value,
+                           row->unit == DIALECT_BYTES
+                               ? dialect_form(row->alias_form, false, value, strlen(value), room)
+                               : row->alias_form);
     allowance_put(&by, resource, ALLOWANCE_LIMIT, amount);
     wish_tighten(wish, &by,
                  reader->from == row->limit_alias ? PROTO_SOURCE_ALIAS : PROTO_SOURCE_NAMESAKE);

@@ -14,6 +14,7 @@
 #include "common/option.h"
 #include "common/ipc/arena.h"
 #include "common/id_name.h"
+#include "common/limits/dialect.h"
 #include "common/log.h"
 #include "common/log_journal.h"
 #include "common/machine.h"
@@ -207,16 +208,24 @@ static uint32_t set_path(char to[PATH_MAX], const char *name, const char *value,
 
 static uint32_t set_size(uint64_t *to, const char *name, const char *value, struct error *why)
 {
-    if (units_parse_size(value, strlen(value), to) < 0 || !*to)
-        return option_refuse(why, name, value, "a size above 0, like 512M or 4G");
+    char room[DIALECT_FORM_ROOM];
+    if (dialect_unit_is_missing(value, strlen(value)) ||
+        units_parse_size(value, strlen(value), to) < 0 || !*to)
+        return option_refuse(
+            why, name, value,
+            dialect_form("a size above 0, like 512M or 4G", false, value, strlen(value), room));
     return 0;
 }
 
 static uint32_t set_size_or_none(uint64_t *to, const char *name, const char *value,
                                  struct error *why)
 {
-    if (units_parse_size(value, strlen(value), to) < 0)
-        return option_refuse(why, name, value, "a size, like 512M or 4G, or 0");
+    char room[DIALECT_FORM_ROOM];
+    if (dialect_unit_is_missing(value, strlen(value)) ||
+        units_parse_size(value, strlen(value), to) < 0)
+        return option_refuse(
+            why, name, value,
+            dialect_form("a size, like 512M or 4G, or 0", false, value, strlen(value), room));
     return 0;
 }
 

@@ -254,6 +254,10 @@ class Commands(WithServer):
                     (("memory=8M",), "memory.request of 16M"), (("memory=8000001",), "memory.limit of 8000001B: the request must be"):
                 refused = self.json("set", number, *words, schema="admin-error", status=1)
                 self.assertIn(part, refused["text"])
+            # A number without a unit is no limit of so many bytes.
+            for words in ((number, "memory=500"), (number, "host_memory.request=500"), ("user", str(os.getuid()), "total.memory=500"),
+                          ("gpu", "0", "new_clients.host_memory=500")):
+                self.assertIn("did you mean 500M?", self.json("set", *words, schema="admin-error", status=1)["text"], words)
             # Memory of the host is as bounded as the device's.
             for words, part in (("memory=1T", "that is what the device has"), ("host_memory=1T", "--host-memory-total")):
                 self.assertIn(part, self.json("set", number, words, schema="admin-error", status=1)["text"])

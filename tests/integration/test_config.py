@@ -852,7 +852,7 @@ rules:
 
 
 # JSON is YAML, so each document here is given to the JSON Schema and to the server: both must accept it, or both refuse it.
-FITS = [{}, {"clients": None}, {"clients": {"memory": {"limit": "1.5G"}}}, {"clients": {"memory": {"limit": 4096}}},
+FITS = [{}, {"clients": None}, {"clients": {"memory": {"limit": "1.5G"}}}, {"clients": {"memory": {"limit": 1000000}, "host_memory": {"limit": "0"}}},
         {"clients": {"memory": {"limit": 0.25}, "threads": {"limit": "12.5%"}, "host_memory": {"limit": 0}}},
         {"clients": {"memory": {"request": "10%"}, "threads": {"request": 0, "limit": "50%"}, "time": {"request": "0%"}}},
         {"clients": {"time": {"request": "25%", "limit": 0.5}, "host_memory": {"request": "1M"}}},
@@ -865,14 +865,15 @@ FITS = [{}, {"clients": None}, {"clients": {"memory": {"limit": "1.5G"}}}, {"cli
         {"sharing": {"timeSlicing": {"resources": [{"replicas": 10, "devices": "all"}]}}},
         {"clients": {"fraction": "0.5"}}, {"profiles": {"a.b": {"replicas": 4}}}, {"gpus": [{"gpu": 0, "mode": "concurrent"}]},
         {"clients": {"threads": {"limit": "100.0%"}, "memory": {"limit": "0.1G"}, "time": {"limit": "0.01%"}}},
-        {"clients": {"memory": {"limit": "101"}, "host_memory": {"request": "0%", "limit": "1b"}, "threads": {"limit": "1.0"}}},
+        {"clients": {"memory": {"limit": "101b"}, "host_memory": {"request": "0%", "limit": "1b"}, "threads": {"limit": "1.0"}}},
         {"gpus": [{"gpu": "0", "priority": 1}]}, {"users": [{"uid": ["5"], "memory": {"limit": "1G"}}]},
         {"groups": [{"threads": {"limit": "1%"}}]}, {"cgroups": [{"cgroup": "/a", "time": {"request": "50%"}}]},
         {"rules": [{"match": {"uid": "root"}, "except": {"gid": ["root", 7]}}]},
         {"rules": [{}]}, {"rules": [{"match": {"uid": [1, "2-3"], "cgroup": "/a", "name": ["x*"]}, "except": {"gid": 5}}]}]
 FITS_NOT = [[], {"client": {}}, {"gpus": [{"gpu": 0, "watchdog_limit": 5}]}, {"gpus": [{"gpu": 0, "departed_time_limit": "5"}]},
-            *({"clients": {"memory": {"limit": text}}} for text in ("25", "100b", "0M", "0%", "101%", "1.5", "0.0")),
+            *({"clients": {"memory": {"limit": text}}} for text in ("25", "500", "999999", 999999, "100b", "0M", "0%", "101%", "1.5", "0.0")),
             *({"clients": {"threads": {"limit": text}}} for text in ("0%", "0.00%", "100.01%", "101%", "0.0000", "1.5", "1")),
+            {"clients": {"host_memory": {"limit": "500"}}}, {"clients": {"host_memory": {"limit": 500}}},
             {"clients": {"host_memory": {"limit": "1.5"}}}, {"clients": {"time": {"request": "0.0"}}}, {"clients": {"memory": "1G"}}, {"clients": {"memory": {"limit": "1Q"}}},
             {"clients": {"memory": {"limit": 0}}}, {"clients": {"threads": {"limit": 25}}},
             {"clients": {"threads": {"limit": "25"}}}, {"clients": {"threads": {"request": 25}}},

@@ -35,6 +35,8 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "a program is missing", "--memory", "1G", "--")
         self.refused(2, "--threads: GPUSHARE_THREADS_LIMIT=\"300%\"", "--threads", "300%", "true")
         self.refused(2, "--memory: ", "--memory", "much", "true")
+        self.refused(2, "did you mean 500M?", "--memory", "500", "true")
+        self.refused(2, "did you mean 500M?", "--host-memory-request", "500", "true")
         self.refused(2, "--priority: ", "--priority", "-1", "true")
         self.refused(2, "--host-memory: ", "--host-memory", "much", "true")
         self.refused(2, "--kernel-time-limit: ", "--kernel-time-limit", "1", "true")

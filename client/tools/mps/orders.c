@@ -162,9 +162,10 @@ enum admin_outcome orders_percentage(struct servers *servers, int count, char *c
 static enum admin_outcome set_memory(struct servers *servers, json_int_t gpu, const char *text)
 {
     struct dialect_amount amount;
+    char room[DIALECT_FORM_ROOM];
     if (allowance_parse(RESOURCE_MEMORY, ALLOWANCE_LIMIT, text, strlen(text), &amount) != 0)
         return servers_refuse(error_set(&servers->why, MESSAGE(mps_memory), text,
-                                        allowance_resource(RESOURCE_MEMORY)->form));
+                                        allowance_form(RESOURCE_MEMORY, text, room)));
     json_t *limits = json_pack("{s:{s:s}}", "memory", "limit", text);
     enum admin_outcome outcome = set_limits(servers, gpu, limits);
     json_decref(limits);

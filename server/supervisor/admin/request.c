@@ -221,6 +221,7 @@ static uint32_t read_bound(struct admin_request *set, enum resource resource, js
     const char *text = json_string_value(json);
     bool request = bound == ALLOWANCE_REQUEST;
     struct dialect_amount amount;
+    char room[DIALECT_FORM_ROOM];
     if (text && admin_request_goes_back(text)) {
         *(request ? &set->back_requests : &set->back_limits) |= RESOURCE_BIT(resource);
         return 0;
@@ -232,8 +233,9 @@ static uint32_t read_bound(struct admin_request *set, enum resource resource, js
     if (!text)
         return request ? error_set(why, MESSAGE(admin_bound_request_text), row->name, row->form)
                        : error_set(why, MESSAGE(admin_bound_text), row->name, row->form);
-    return request ? error_set(why, MESSAGE(admin_bound_request), row->name, text, row->form)
-                   : error_set(why, MESSAGE(admin_bound), row->name, text, row->form);
+    const char *form = allowance_form(resource, text, room);
+    return request ? error_set(why, MESSAGE(admin_bound_request), row->name, text, form)
+                   : error_set(why, MESSAGE(admin_bound), row->name, text, form);
 }
 
 static uint32_t read_range(struct admin_request *set, json_t *root, enum resource resource,
@@ -313,6 +315,7 @@ static uint32_t read_total_bound(struct total_change *change, enum resource reso
     const char *text = json_string_value(value);
     const bool request = bound == ALLOWANCE_REQUEST;
     struct dialect_amount amount = {0};
+    char room[DIALECT_FORM_ROOM];
     if (!value)
         return 0;
     if (!text)
@@ -320,9 +323,10 @@ static uint32_t read_total_bound(struct total_change *change, enum resource reso
                        : error_set(why, MESSAGE(admin_total_limit_text), row->name, row->form);
     if (!admin_request_goes_back(text) &&
         allowance_parse(resource, bound, text, strlen(text), &amount) != 0)
-        return request
-                   ? error_set(why, MESSAGE(admin_total_request_form), row->name, text, row->form)
-                   : error_set(why, MESSAGE(admin_total_limit), row->name, text, row->form);
+        return request ? error_set(why, MESSAGE(admin_total_request_form), row->name, text,
+                                   allowance_form(resource, text, room))
+                       : error_set(why, MESSAGE(admin_total_limit), row->name, text,
+                                   allowance_form(resource, text, room));
     allowance_put(&change->limits, resource, bound, amount);
     *(request ? &change->request_parts : &change->parts) |= RESOURCE_BIT(resource);
     return 0;

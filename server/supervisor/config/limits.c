@@ -61,6 +61,9 @@ static uint32_t read_bound(struct config_reader *reader, const struct config_nod
         return 0;
     }
     const char *name = name_of(entry), *form = allowance_resource(entry->resource)->form;
+    char room[DIALECT_FORM_ROOM];
+    if (text)
+        form = allowance_form(entry->resource, value->text, room);
     if (!text)
         return request ? config_refuse(reader, value->line, MESSAGE(config_bound_request_form),
                                        name, form)

@@ -54,7 +54,8 @@ static void amounts_are_sizes_or_shares(void **state)
     (void)state;
     is(dialect_parse_amount, "4G", DIALECT_BYTES, UINT64_C(4) << 30);
     is(dialect_parse_amount, "1.5G", DIALECT_BYTES, UINT64_C(3) << 29);
-    is(dialect_parse_amount, "101", DIALECT_BYTES, 101);
+    is(dialect_parse_amount, "101B", DIALECT_BYTES, 101);
+    is(dialect_parse_amount, "1000000", DIALECT_BYTES, 1000000);
     is(dialect_parse_amount, "50%", DIALECT_SHARE, 5000);
     is(dialect_parse_amount, "0.5", DIALECT_SHARE, 5000);
     fails(dialect_parse_amount, "0", -ERANGE);
@@ -62,11 +63,39 @@ static void amounts_are_sizes_or_shares(void **state)
     fails(dialect_parse_amount, "1", -ERANGE);
     fails(dialect_parse_amount, "90", -ERANGE);
     fails(dialect_parse_amount, "100", -ERANGE);
+    fails(dialect_parse_amount, "100B", -ERANGE);
+    /* A size whose unit was forgotten. */
+    fails(dialect_parse_amount, "101", -ERANGE);
+    fails(dialect_parse_amount, "999999", -ERANGE);
+    fails(dialect_parse_size, "1", -ERANGE);
+    fails(dialect_parse_size, "500", -ERANGE);
+    fails(dialect_parse_size, "999999", -ERANGE);
+    is(dialect_parse_size, "1000000", DIALECT_BYTES, 1000000);
+    is(dialect_parse_size, "1B", DIALECT_BYTES, 1);
     fails(dialect_parse_amount, "2.0", -ERANGE);
     fails(dialect_parse_amount, "much", -EINVAL);
     fails(dialect_parse_amount, "18446744073709551615", -ERANGE);
     is(dialect_parse_size, "0", DIALECT_BYTES, 0);
     fails(dialect_parse_size, "50%", -EINVAL);
+}
+
+static void form_is(const char *text, bool share, const char *want)
+{
+    char room[DIALECT_FORM_ROOM];
+    assert_string_equal(dialect_form("the form", share, text, strlen(text), room), want);
+}
+
+static void a_missing_unit_is_named_with_its_remedy(void **state)
+{
+    (void)state;
+    form_is("500", true, "a size with its unit (alone it is 500 bytes; did you mean 500M?)");
+    form_is("90", true, "a size with its unit (alone it is 90 bytes; did you mean 90M, or 90%?)");
+    form_is("90", false, "a size with its unit (alone it is 90 bytes; did you mean 90M?)");
+    form_is("999999", true,
+            "a size with its unit (alone it is 999999 bytes; did you mean 999999M?)");
+    static const char *const others[] = {"", "0", "500M", "500B", "1000000", "-5", "half", "5%"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        form_is(others[i], true, "the form");
 }
 
 static void nothing_is_read_behind_the_length(void **state)
@@ -95,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_say_what_they_are),
         cmocka_unit_test(amounts_are_sizes_or_shares),
+        cmocka_unit_test(a_missing_unit_is_named_with_its_remedy),
         cmocka_unit_test(nothing_is_read_behind_the_length),
         cmocka_unit_test(amounts_are_written_as_read),
     };

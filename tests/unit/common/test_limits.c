@@ -344,9 +344,17 @@ static void malformed_values_are_refused_in_words(void **state)
         refused("GPUSHARE_TIME_LIMIT", shares[i], "a share above 0, like 25% or 0.25");
         refused("GPUSHARE_FRACTION", shares[i], "a share above 0, like 25% or 0.25");
     }
-    static const char *const amounts[] = {"", "90", "half", "-1", "101%", "1.5G%"};
+    static const char *const amounts[] = {"", "90B", "half", "-1", "101%", "1.5G%"};
     for (unsigned i = 0; i < sizeof amounts / sizeof amounts[0]; i++)
         refused("GPUSHARE_MEMORY_REQUEST", amounts[i], "a size above 100 bytes, like 512M or 4G");
+    /* A number whose unit was forgotten, in each variable of memory. */
+    refused("GPUSHARE_MEMORY_REQUEST", "90", "did you mean 90M, or 90%?");
+    refused("GPUSHARE_MEMORY_LIMIT", "500", "did you mean 500M?");
+    refused("GPUSHARE_HOST_MEMORY_REQUEST", "500", "did you mean 500M?");
+    refused("GPUSHARE_HOST_MEMORY_LIMIT", "999999", "did you mean 999999M?");
+    refused("GPUSHARE_PINNED_HOST_MEM_LIMIT", "500", "did you mean 500M?");
+    refused("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=1G,1=500", "did you mean 500M?");
+    refused("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=500", "did you mean 500M?");
     static const char *const host_requests[] = {"", "25%", "half", "-1", "99999999999999999999G"};
     for (unsigned i = 0; i < sizeof host_requests / sizeof host_requests[0]; i++)
         refused("GPUSHARE_HOST_MEMORY_REQUEST", host_requests[i], "512M");
@@ -438,10 +446,10 @@ static void lists_at_their_longest(void **state)
     struct limits_visible visible;
     size_t at = 0;
     for (int i = 0; i < DEVICES_MAX; i++)
-        at += (size_t)snprintf(value + at, sizeof value - at, "%s%d=1", i ? "," : "", i);
+        at += (size_t)snprintf(value + at, sizeof value - at, "%s%d=1B", i ? "," : "", i);
     assert_int_equal(limits_parse_memory(&memory, "V", value, &why), 0);
     assert_int_equal(memory.count, DEVICES_MAX);
-    snprintf(value + at, sizeof value - at, ",64=1");
+    snprintf(value + at, sizeof value - at, ",64=1B");
     assert_int_equal(limits_parse_memory(&memory, "V", value, &why),
                      PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_non_null(strstr(why.text, "at most 64"));
@@ -567,7 +575,7 @@ static void the_strictest_limit_of_memory_names_its_variable(void **state)
     struct limits_wish wish;
     struct error why = {0};
     assert_int_equal(READ(&wish, &why, "GPUSHARE_MEMORY_LIMIT", "50%", "GPUSHARE_FRACTION", "0.4",
-                          "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=300"),
+                          "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=300B"),
                      0);
     struct allowance listed = limits_on_device(&wish, 1000, 300);
     assert_int_equal(listed.memory.limit, 300);
@@ -577,7 +585,7 @@ static void the_strictest_limit_of_memory_names_its_variable(void **state)
     assert_int_equal(parts.memory.limit, 400);
     assert_string_equal(allowance_variable_of(&parts, RESOURCE_MEMORY, ALLOWANCE_LIMIT),
                         "GPUSHARE_FRACTION");
-    assert_int_equal(READ(&wish, &why, "GPUSHARE_MEMORY_LIMIT", "400", "GPUSHARE_FRACTION", "0.4"),
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_MEMORY_LIMIT", "400B", "GPUSHARE_FRACTION", "0.4"),
                      0);
     struct allowance alike = limits_on_device(&wish, 1000, 700);
     assert_string_equal(allowance_variable_of(&alike, RESOURCE_MEMORY, ALLOWANCE_LIMIT),

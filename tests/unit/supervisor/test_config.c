@@ -204,7 +204,10 @@ static void amounts_out_of_form_are_refused(void **state)
     refused("clients:\n  threads: {limit: 1G}\n", 2, "threads.limit");
     refused("clients:\n  threads: {limit: }\n", 2, "threads.limit");
     refused("clients:\n  memory: {limit: 0}\n", 2, "memory.limit");
-    refused("clients:\n  memory: {limit: 90}\n", 2, "memory.limit \"90\" must be a size above 100");
+    refused("clients:\n  memory: {limit: 90}\n", 2,
+            "memory.limit \"90\" must be a size with its unit");
+    refused("clients:\n  memory: {limit: 90B}\n", 2,
+            "memory.limit \"90B\" must be a size above 100");
     refused("clients:\n  memory: {request: 10}\n", 2, "memory.request \"10\" must be a size");
     refused("clients:\n  memory: {limit: 1X}\n", 2, "memory.limit \"1X\" must be a size");
     refused("clients:\n  memory: {limit: 16777216T}\n", 2, "memory.limit");
@@ -391,6 +394,8 @@ static void totals_are_of_users_and_groups(void **state)
     refused("groups:\n  - gid: []\n", 2, "empty list");
     refused("users:\n  - memory: {limit: 0}\n", 2,
             "memory.limit \"0\" must be a size above 100 bytes");
+    refused("users:\n  - memory: {limit: 500}\n", 2, "did you mean 500M?");
+    refused("clients:\n  host_memory: {request: 4096}\n", 2, "did you mean 4096M?");
     refused("users:\n  - host_memory: {limit: 5%}\n", 2, "host_memory.limit \"5%\"");
     refused("users:\n  - memory: {request: 1G}\n", 2, "all clients together can have a limit only");
 }
