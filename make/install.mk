@@ -36,6 +36,10 @@ EXAMPLE_FILES := $(EXAMPLES_INSTALLED:%=%.c) example.h $(EXAMPLE_KERNELS)
 # to a test or to README is plain text, because neither is installed.
 DOC_PAGES := $(notdir $(wildcard docs/*.md))
 DOC_LINKS := -e 's|](\.\./examples/|](examples/|g' -e 's|\[\([^]]*\)\](\.\./tests/[^)]*)|\1|g' -e 's|\[\([^]]*\)\](\.\./README\.md[^)]*)|\1|g'
+# The pages of the tree have the folders of a plain make install; those that are installed, their own.
+DOC_PLACES = -e '/<!-- in the tree -->/,/<!-- installed -->/d' -e 's|/usr/local/share/doc/gpushare|$(DOCDIR)|g' \
+    -e 's|/usr/local/lib/gpushare|$(CUDADIR)|g' -e 's|/usr/local/share/man|$(MANDIR)|g' -e 's|/usr/local/lib/sysusers.d|$(SYSUSERSDIR)|g' \
+    -e 's|/usr/local/lib/tmpfiles.d|$(TMPFILESDIR)|g' -e 's|/usr/local|$(PREFIX)|g'
 DOC_FILES := docs/gpushared.yaml docs/gpushare.logrotate schemas/gpushared-config.schema.json systemd/gpushared.env systemd/gpushare-exporter.env
 DOC_PICTURES := $(wildcard docs/pictures/*.svg)
 MONITORING_FILES := $(wildcard docs/monitoring/*)
@@ -80,7 +84,7 @@ install-built: $(if $(filter install-built,$(GOALS)),,all) ## install what is bu
 	chmod 0644 $(DESTDIR)$(COMPLETIONDIR)/gpusharectl
 	$(INSTALL) -m 0644 $(DOC_FILES) $(DESTDIR)$(DOCDIR)/
 	for page in $(DOC_PAGES); do \
-	    sed $(DOC_LINKS) docs/$$page >$(DESTDIR)$(DOCDIR)/$$page && chmod 0644 $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
+	    sed $(DOC_LINKS) $(DOC_PLACES) docs/$$page >$(DESTDIR)$(DOCDIR)/$$page && chmod 0644 $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
 	$(INSTALL) -m 0644 $(DOC_PICTURES) $(DESTDIR)$(DOCDIR)/pictures/
 	$(INSTALL) -m 0644 $(MONITORING_FILES) $(DESTDIR)$(DOCDIR)/monitoring/
 	$(INSTALL) -m 0644 $(CONTAINER_FILES) $(DESTDIR)$(DOCDIR)/containers/

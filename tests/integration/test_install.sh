@@ -104,6 +104,10 @@ links=$(grep -oE '\]\([^)#]+' "$pages"/*.md | sed 's/^.*\](//' | grep -v '^https
 for link in $links; do
     [ -e "$pages/$link" ] || fail "an installed page has a link to $link, which is not there"
 done
+# A page that is installed names the folders of its installation.
+grep -rn "/usr/local" "$pages" && fail "an installed page names a folder of another installation"
+grep -q "^systemd-sysusers /usr/lib/sysusers.d/gpushare.conf" "$pages/operators.md" || fail "operators.md does not name the installed sysusers.d"
+grep -rn "<!-- in the tree -->" "$pages" && fail "an installed page has a remark for readers of the tree"
 grep -qx 'ExecStart=/usr/bin/gpushared .GPUSHARED_OPTIONS' root/usr/lib/systemd/system/gpushared.service ||
     fail "the unit does not start the installed program"
 grep -qx 'ExecStart=/usr/libexec/gpushare-devices' root/usr/lib/systemd/system/gpushare-devices.service ||

@@ -111,6 +111,16 @@ class Packages(unittest.TestCase):
         for package in PACKAGES:
             self.assertIn(f"/usr/share/doc/{package}/copyright", self.files[package])
 
+    def test_documents_speak_of_the_packages_folders(self):
+        pages = [path for path in self.files["gpushare-doc"] if path.endswith((".md", ".yaml", ".env", ".conf", ".json"))]
+        self.assertGreater(len(pages), 40)
+        for path in pages:
+            with open(self.root + path, encoding="utf-8") as file:
+                text = file.read()
+            self.assertNotIn("/usr/local", text, path)
+            for named in re.findall(r"/usr/share/doc/gpushare/[\w./*-]*\w", text):
+                self.assertTrue(glob.glob(self.root + named + "*"), f"{path} names {named}")
+
     def test_no_package_needs_more_than_its_part(self):
         self.assertLessEqual(set(self.needs("libgpushare-client0", "Depends", "Pre-Depends")), {"libc6", "liblz4-1", "libzstd1"})
         self.assertEqual(self.needs("libgpushare-client-dev", "Depends")["libgpushare-client0"], "= " + VERSION)
