@@ -97,9 +97,23 @@ has gpushared.service EnvironmentFile=-/etc/default/gpushared
 has gpushared.service Wants=gpushare-devices.service
 has gpushared.service Nice=-10
 has gpushare-devices.service Type=oneshot
-# Nothing is served until somebody says where, and the exporter is a stranger but for the socket's group.
-has gpushare-exporter.service ConditionPathExists=/etc/default/gpushare-exporter
-has gpushare-exporter.service EnvironmentFile=/etc/default/gpushare-exporter
+# Nothing is served until somebody says where: the start fails then, with the remedy, and is not tried for ever.
+grep -q '^Condition' "$units/gpushare-exporter.service" && fail "a condition hides that the exporter does not start"
+has gpushare-exporter.service EnvironmentFile=-/etc/default/gpushare-exporter
+has gpushare-exporter.service StartLimitBurst=5
+check=$(sed -n "s/^ExecStartPre=.bin.sh -c '\(.*\)'\$/\1/p" "$units/gpushare-exporter.service" | sed 's/[$][$]/$/g')
+[ -n "$check" ] || fail "the exporter's unit does not look whether it has an address"
+for options in "" "--clients 5"; do
+    said=$(GPUSHARE_EXPORTER_OPTIONS=$options sh -c "$check" 2>&1) && fail "the exporter would start with the options '$options'"
+    case $said in
+    "<3>"*"cp /usr/share/doc/gpushare/gpushare-exporter.env /etc/default/gpushare-exporter"*) ;;
+    *) fail "an exporter without an address does not name the remedy: $said" ;;
+    esac
+done
+for options in "--listen 127.0.0.1:9408" "--clients 5 --textfile /x.prom"; do
+    said=$(GPUSHARE_EXPORTER_OPTIONS=$options sh -c "$check" 2>&1) || fail "the exporter would not start with the options '$options': $said"
+done
+# The exporter is a stranger but for the socket's group.
 has gpushare-exporter.service 'ExecStart=/bin/true $GPUSHARE_EXPORTER_OPTIONS'
 has gpushare-exporter.service DynamicUser=yes
 has gpushare-exporter.service SupplementaryGroups=gpushare
