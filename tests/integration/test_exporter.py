@@ -217,6 +217,24 @@ class Web(Case):
                 noise.sendall(b"\0\xff" * 5000 + b"\r\n\r\n")
             self.assertEqual(exporter.get().one("gpushare_up"), 1)
 
+    def test_a_name_that_was_made_to_mean_this_machine_reads_nothing(self):
+        server = self.served()
+        with Exporter(server.admin) as exporter:
+            for path in ("/", "/metrics", "/status.json"):
+                for host in ("localhost", "LOCALHOST:1", "127.0.0.1:9408", "127.8.8.8", "[::1]:9408", "[::ffff:127.0.0.1]"):
+                    self.assertEqual(exporter.ask(path=path, Host=host)[0], 200, (path, host))
+                for host in ("evil.example", f"evil.example:{exporter.port}", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1",
+                             "[::1", "[::2]", "localhost:80@evil.example", ""):
+                    status, _, text = exporter.ask(path=path, Host=host)
+                    self.assertEqual(status, 421, (path, host))
+                    self.assertIn("--listen", text)
+            with socket.create_connection(("127.0.0.1", exporter.port), timeout=SECONDS) as old:
+                old.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+                self.assertRegex(old.makefile("rb").read(), rb"^HTTP/1.[01] 200 ", "no browser leaves Host out")
+        # An address that others reach has names that only they know.
+        with Exporter(server.admin, address="0.0.0.0") as exporter:
+            self.assertEqual(exporter.ask(Host="node1.example")[0], 200)
+
     def test_connections_that_never_ask_or_read_keep_no_scraper_out(self):
         server = self.served()
         with Exporter(server.admin) as exporter, contextlib.ExitStack() as held:
@@ -227,7 +245,7 @@ class Web(Case):
 
             slow = [connect(b"GET /metrics HTTP/1.1\r\n") for _ in range(8)]
             for at in range(100):
-                slow.append(connect((b"", b"GET / HTTP/1.1\r\nHost: a\r\nX: ", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 50)[at % 3]))
+                slow.append(connect((b"", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)[at % 3]))
                 if at % 10 == 0:
                     self.assertEqual(exporter.get().one("gpushare_up"), 1)
             # The oldest gave way, without a word.

@@ -18,15 +18,15 @@ EXPORTER = os.path.join(BUILD, "bin/gpushare-exporter")
 class Exporter:
     """A running exporter. get() asks it over HTTP."""
 
-    def __init__(self, socket_path, *options):
-        self.process = subprocess.Popen([EXPORTER, "--listen", "127.0.0.1:0", "--socket", socket_path, *options],
+    def __init__(self, socket_path, *options, address="127.0.0.1"):
+        self.process = subprocess.Popen([EXPORTER, "--listen", f"{address}:0", "--socket", socket_path, *options],
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENV)
         self.lines = []
         found = None
         while not found:
             self.lines.append(self.process.stderr.readline())
             assert self.lines[-1], "it has ended: " + "".join(self.lines)
-            found = re.search(r"http://127\.0\.0\.1:(\d+)/metrics", self.lines[-1])
+            found = re.search(r"http://[^/]*:(\d+)/metrics", self.lines[-1])
         self.port = int(found.group(1))
 
     def ask(self, method="GET", path="/metrics", body=None, **headers):

@@ -11,6 +11,7 @@
 
 #include <microhttpd.h>
 
+#include "client/tools/exporter/host_check.h"
 #include "client/tools/exporter/page.h"
 #include "client/tools/exporter/visitors.h"
 #include "common/clock.h"
@@ -28,7 +29,7 @@
 enum { LOG_LINES = 10, LOG_SECONDS = 60 };
 
 #define PORT_TEXT    8
-#define ADDRESS_TEXT 256
+#define ADDRESS_TEXT WEB_HOST
 
 /* ---- answers ---- */
 
@@ -118,6 +119,14 @@ static enum MHD_Result send_status(struct web *web, struct MHD_Connection *conne
     return result;
 }
 
+/* A program that sends no Host is no browser. */
+static bool is_meant(const struct web *web, struct MHD_Connection *connection)
+{
+    const char *host =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    return !web->local || !host || host_check_is_local(host, web->host);
+}
+
 /* Called once with the headers, which is when an answer that reads no body is given. */
 static enum MHD_Result serve(void *context, struct MHD_Connection *connection, const char *url,
                              const char *method, const char *version, const char *body,
@@ -129,6 +138,11 @@ static enum MHD_Result serve(void *context, struct MHD_Connection *connection, c
     (void)own;
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "this can be read only\n");
+    if (!is_meant(context, connection))
+        return send_text(connection, MHD_HTTP_MISDIRECTED_REQUEST,
+                         "this is served to its own machine alone, and the Host header names "
+                         "another: ask for localhost, for 127.0.0.1, or for the address of "
+                         "--listen\n");
     if (strcmp(url, "/metrics") == 0)
         return send_metrics(context, connection);
     if (strcmp(url, "/") == 0)
@@ -228,16 +242,17 @@ static void say_ready(const struct web *web, const char *address)
 
 uint32_t web_open(struct web *web, const char *address, struct scrape *scrape, struct error *why)
 {
-    char host[ADDRESS_TEXT], port[PORT_TEXT];
+    char port[PORT_TEXT];
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found;
     *web = (struct web){.scrape = scrape};
-    if (!split_address(address, host, port))
+    if (!split_address(address, web->host, port))
         return error_set(why, MESSAGE(exporter_address), address);
-    int result = getaddrinfo(host, port, &hints, &found);
+    int result = getaddrinfo(web->host, port, &hints, &found);
     if (result)
         return error_set(why, MESSAGE(exporter_address_unknown), address, gai_strerror(result));
+    web->local = host_check_is_loopback(found->ai_addr);
     view_open(&web->view, scrape->socket);
     visitors_init(&web->visitors);
     web->daemon = start(web, found);
