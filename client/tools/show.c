@@ -32,6 +32,14 @@ static const char *isolation_of(const json_t *answer, char cell[CELL_BYTES])
     return cell_text(answer, "kernel_isolation", cell);
 }
 
+/* An older server does not say it. */
+static bool took_over(const json_t *status)
+{
+    const json_t *process = json_object_get(status, "process_uptime_seconds");
+    return process && json_number_value(process) <
+                          json_number_value(json_object_get(status, "uptime_seconds"));
+}
+
 static void show_server(FILE *out, const json_t *answer, bool wide)
 {
     char a[CELL_BYTES], b[CELL_BYTES], c[CELL_BYTES], d[CELL_BYTES];
@@ -40,9 +48,12 @@ static void show_server(FILE *out, const json_t *answer, bool wide)
     char shown[4200];
     snprintf(shown, sizeof shown, "%s", path ? path : "-");
     table_clean(shown);
-    fprintf(out, "gpushared %s (protocol %s), pid %s, up %s\n",
-            cell_text(answer, "server_version", a), cell_text(answer, "protocol_version", b),
-            cell_integer(answer, "pid", c), cell_duration(answer, "uptime_seconds", d));
+    fprintf(out, "gpushared %s (protocol %s), pid %s, up %s", cell_text(answer, "server_version", a),
+            cell_text(answer, "protocol_version", b), cell_integer(answer, "pid", c),
+            cell_duration(answer, "uptime_seconds", d));
+    if (took_over(answer))
+        fprintf(out, " (this process %s)", cell_duration(answer, "process_uptime_seconds", d));
+    fputc('\n', out);
     fprintf(out, "driver: %s (%s)\n", cell_text(driver, "name", a), shown);
     fprintf(out, "isolation between clients' kernels: %s\n", isolation_of(answer, a));
     fprintf(out, "clients: %s of at most %s; %s served, %s refused since the start\n",

@@ -160,7 +160,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     job_pool_open(&supervisor->server.jobs, loop);
     supervisor->server.settings = settings;
     supervisor->events = *events;
-    supervisor->started_at = clock_now();
+    supervisor->started_at = supervisor->process_started_at = clock_now();
     int result = address_plan_open(&supervisor->server.plan, settings->device_base,
                                    settings->host_base, settings->arena_bytes);
     if (result == 0)

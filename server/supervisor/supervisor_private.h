@@ -48,7 +48,8 @@ struct supervisor {
     uint64_t epoch;  /* servers before this one, in a row */
     bool took_over;  /* and nothing was committed since */
     uv_timer_t show; /* shows workers that there is a server, where they outlive it */
-    uint64_t started_at;
+    uint64_t started_at; /* the first server of the row */
+    uint64_t process_started_at;
 };
 
 /* The part of supervisor_start that starts no worker: tests adopt fake workers afterwards. */

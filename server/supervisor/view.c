@@ -173,6 +173,7 @@ void view_each_client(const struct supervisor *supervisor,
 
 void view_server(const struct supervisor *supervisor, struct server_view *view)
 {
+    const uint64_t now = clock_now();
     *view = (struct server_view){
         .clients = supervisor->server.sessions,
         .clients_max = supervisor->server.budget.clients,
@@ -183,7 +184,8 @@ void view_server(const struct supervisor *supervisor, struct server_view *view)
         .fds_limit = supervisor->server.budget.descriptors,
         .images = supervisor->server.cache.images,
         .image_bytes = supervisor->server.cache.bytes,
-        .uptime_ns = clock_now() - supervisor->started_at,
+        .uptime_ns = now - supervisor->started_at,
+        .process_uptime_ns = now - supervisor->process_started_at,
     };
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)

@@ -100,7 +100,8 @@ struct server_view {
     uint32_t fds_limit;
     uint32_t images; /* number of cached module images */
     uint64_t image_bytes;
-    uint64_t uptime_ns;
+    uint64_t uptime_ns;         /* since the first server that clients have gone on from */
+    uint64_t process_uptime_ns; /* since this one started */
 };
 
 uint32_t view_device_count(const struct supervisor *supervisor);

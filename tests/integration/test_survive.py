@@ -182,10 +182,19 @@ class Survive(SurviveCase):
     def test_handed_over_and_stopped(self):
         with Manager() as manager:
             clients, worker = self.begin(manager, 1), manager.workers()
+            first = json.loads(manager.ctl("--json", "status").stdout)
+            self.assertEqual(first["process_uptime_seconds"], first["uptime_seconds"])
+            self.assertNotIn("this process", manager.ctl("status", "--wide").stdout)
             self.assertEqual(manager.kill(signal.SIGUSR2), 0)
             manager.start()
             self.no_call_failed(manager, clients)
             self.assertEqual(manager.workers(), worker)
+            # The service is up since its first process, and this one is younger.
+            second = json.loads(manager.ctl("--json", "status").stdout)
+            self.assertNotEqual(second["pid"], first["pid"])
+            self.assertGreater(second["uptime_seconds"], first["uptime_seconds"])
+            self.assertLess(second["process_uptime_seconds"], second["uptime_seconds"] - first["uptime_seconds"])
+            self.assertRegex(manager.ctl("status", "--wide").stdout, r"(?m)^gpushared .*, up .+ \(this process .+\)$")
             clients[0].stdin.close()
             self.assertEqual(clients[0].wait(SECONDS), 0)
             clients[0].stdin = open(os.devnull, encoding="utf-8")

@@ -27,8 +27,13 @@ struct column {
 };
 
 static const struct column of_server[] = {
-    {{"gpushare_uptime_seconds", GAUGE, "seconds", "Time since the server started."},
+    {{"gpushare_uptime_seconds", GAUGE, "seconds",
+      "Time since the server started, or the first one that clients have gone on from."},
      "uptime_seconds",
+     0},
+    {{"gpushare_process_uptime_seconds", GAUGE, "seconds",
+      "Time since the server's process started."},
+     "process_uptime_seconds",
      0},
     {{"gpushare_clients", GAUGE, NULL, "Connections of every state."}, "clients", 0},
     {{"gpushare_clients_limit", GAUGE, NULL, "Most connections that are served at a time."},

@@ -450,6 +450,7 @@ void admin_answer_put_server(struct admin_json *answer, const struct supervisor 
     memset(&view, 0, sizeof view);
     view_server(supervisor, &view);
     admin_json_put(answer, "uptime_seconds", admin_json_clock(view.uptime_ns));
+    admin_json_put(answer, "process_uptime_seconds", admin_json_clock(view.process_uptime_ns));
     admin_json_put(answer, "clients", json_integer(view.clients));
     admin_json_put(answer, "clients_max", json_integer(view.clients_max));
     admin_json_put(answer, "clients_served", admin_json_amount(view.clients_served));

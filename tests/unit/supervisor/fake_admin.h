@@ -171,7 +171,8 @@ void view_server(const struct supervisor *self, struct server_view *totals)
     *totals = (struct server_view){.clients = self->client_count,
                                    .clients_max = 4096,
                                    .host_limit = 1 << 20,
-                                   .uptime_ns = 1500000000};
+                                   .uptime_ns = 1500000000,
+                                   .process_uptime_ns = 250000000};
 }
 
 /* Client 77 has left and still works. */

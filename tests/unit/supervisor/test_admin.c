@@ -131,6 +131,7 @@ static void status_shows_the_state_of_devices(void **state)
     add_client(3, false);
     json_t *answer = ask("{\"request\":\"status\"}");
     assert_true(number_of(answer, "uptime_seconds") == 1.5);
+    assert_true(number_of(answer, "process_uptime_seconds") == 0.25);
     assert_true(number_of(answer, "clients") == 3);
     assert_string_equal(json_string_value(json_object_get(answer, "kernel_isolation")), "none");
     json_t *devices = json_object_get(answer, "devices");
