@@ -219,10 +219,10 @@
       "anew reads them again; mend it, then restart the service: %s") \
     X(configuration_not_copied, SUCCESS, \
       "%s/accepted.yaml can't be written (%s), so a server that takes over needs a file without a mistake: see " \
-      "the room and the rights there, then gpusharectl reload") \
+      "the room and the rights there; that is tried again every few seconds") \
     X(configuration_start_not_copied, SUCCESS, \
       "%s/accepted-start.json can't be written (%s), so a server that takes over needs options and variables " \
-      "without a mistake: see the room and the rights there, then restart the service") \
+      "without a mistake: see the room and the rights there; that is tried again every few seconds") \
     X(accepted_stale, SUCCESS, \
       "%s is of a server before, and can't be removed (%s): remove it, or a mistake may put it in force") \
     X(accepted_in_force, SUCCESS, \
@@ -233,6 +233,8 @@
     X(accepted_not_kept, SUCCESS, \
       "%s can't be written (%s): a server that takes over from this one needs a configuration " \
       "without a mistake") \
+    X(accepted_kept, SUCCESS, \
+      "%s could be written this time, so a server that takes over from this one has it") \
     X(accepted_start_in_force, SUCCESS, \
       "%s; the clients of the last server go on, with the options and variables that it had (%s): " \
       "mend them, then restart the server") \

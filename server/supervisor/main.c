@@ -71,8 +71,7 @@ static void supervisor_ready(void *context)
     /* A server that is said to be ready may be ended at once. Nobody takes over from one that
      * leaves nothing. */
     if (gpushared->settings.keeps && !gpushared->settings.refused.number)
-        supervisor_note_start(gpushared->supervisor,
-                              accepted_keep_start(gpushared->settings.state, gpushared->argv));
+        supervisor_keep_start(gpushared->supervisor, gpushared->argv);
     notify_ready(&gpushared->notify);
 }
 

@@ -14,6 +14,7 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "server/supervisor/clients.h"
+#include "server/supervisor/copies.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/reload.h"
 #include "server/supervisor/session/life/bill.h"
@@ -50,6 +51,7 @@ static void stop_advance(struct supervisor *supervisor)
     uv_close((uv_handle_t *)&supervisor->after_wait, NULL);
     if (supervisor->server.keeper) {
         uv_close((uv_handle_t *)&supervisor->show, NULL);
+        copies_close(supervisor);
         survive_stop(supervisor);
     }
     session_own_requests_close(&supervisor->server);
@@ -192,9 +194,9 @@ static void show_workers(uv_timer_t *timer)
         device_show(&supervisor->server.devices[i]);
 }
 
-void supervisor_note_start(struct supervisor *supervisor, int result)
+void supervisor_keep_start(struct supervisor *supervisor, char *const *argv)
 {
-    supervisor->start_failed = -result;
+    copies_keep_start(supervisor, argv);
 }
 
 void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper)
@@ -204,6 +206,7 @@ void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper)
     outbox_keep(&supervisor->server.accounting.outbox, keeper);
     uv_timer_init(supervisor->server.loop, &supervisor->show);
     supervisor->show.data = supervisor;
+    copies_open(supervisor);
     uv_timer_start(&supervisor->show, show_workers, often, often);
 }
 

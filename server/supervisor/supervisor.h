@@ -68,8 +68,9 @@ void supervisor_free(struct supervisor *supervisor);
 struct keeper;
 void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper);
 
-/* result: of accepted_keep_start, for the server's warnings. */
-void supervisor_note_start(struct supervisor *supervisor, int result);
+/* Keeps what this server was started with, for one that takes over; after supervisor_keep. argv: as
+ * for accepted_keep_start, for the supervisor's life. */
+void supervisor_keep_start(struct supervisor *supervisor, char *const *argv);
 
 uv_loop_t *supervisor_loop(const struct supervisor *supervisor);
 const struct settings *supervisor_settings(const struct supervisor *supervisor);

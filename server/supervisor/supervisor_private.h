@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "common/error.h"
+#include "server/supervisor/copies.h"
 #include "server/supervisor/worker/discovery.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/saved.h"
@@ -38,16 +39,15 @@ struct supervisor {
         struct error why; /* number 0: the file was not refused when it was read last */
         bool copied;      /* the copy of the last server's is in force since */
     } refused;            /* of the configuration file */
-    int copy_failed;      /* why the copy of what is in force could not be written: an errno; 0 */
-    int start_failed;     /* the same of what the server was started with */
+    struct copies copies; /* with server.keeper */
     struct saved *saved;  /* empty until admin_saved_restore has read it */
     bool ready, stopping, stopped;
     bool tells_ready; /* when what is kept says so, too */
     struct discovery discovery;
     struct kept kept_server, kept_overrides, kept_offenders;
-    uint64_t epoch;  /* servers before this one, in a row */
-    bool took_over;  /* and nothing was committed since */
-    uv_timer_t show; /* shows workers that there is a server, where they outlive it */
+    uint64_t epoch;      /* servers before this one, in a row */
+    bool took_over;      /* and nothing was committed since */
+    uv_timer_t show;     /* shows workers that there is a server, where they outlive it */
     uint64_t started_at; /* the first server of the row */
     uint64_t process_started_at;
 };

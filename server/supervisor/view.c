@@ -272,12 +272,12 @@ static void warn_of_options(const struct supervisor *supervisor, struct error *w
 static void warn_of_copy(const struct supervisor *supervisor, struct error *what)
 {
     const char *state = supervisor->server.settings->state;
-    if (supervisor->copy_failed)
+    if (supervisor->copies.config_failed)
         error_set(what, MESSAGE(configuration_not_copied), state,
-                  regular_file_reason(supervisor->copy_failed));
+                  regular_file_reason(supervisor->copies.config_failed));
     else
         error_set(what, MESSAGE(configuration_start_not_copied), state,
-                  regular_file_reason(supervisor->start_failed));
+                  regular_file_reason(supervisor->copies.start_failed));
 }
 
 static void warn_of_accounting(const struct supervisor *supervisor, struct error *what)
@@ -303,7 +303,7 @@ static bool warning_is_on(const struct supervisor *supervisor, enum server_warni
     case WARNING_OPTIONS_REFUSED:
         return supervisor->server.settings->refused.number != 0;
     case WARNING_CONFIGURATION_NOT_COPIED:
-        return supervisor->copy_failed != 0 || supervisor->start_failed != 0;
+        return supervisor->copies.config_failed != 0 || supervisor->copies.start_failed != 0;
     case WARNING_ACCOUNTING_NOT_WRITTEN:
         return supervisor->server.accounting.outbox.failing;
     case WARNING_SAVED_NOT_KEPT:

@@ -29,16 +29,27 @@ static int write_copy(const char *folder, const char *path, const char *text, si
     return regular_file_replace(path, 0600, text, bytes);
 }
 
-/* An older copy would be put in force as if it were what the last server had. */
-static int keep_failed(const char *path, int result)
+/* An older copy would be put in force as if it were what the last server had. What was said at the
+ * first try is not said at each further one. */
+static int keep_failed(const char *path, int result, bool again)
 {
-    log_warning(MESSAGE_TEXT(accepted_not_kept), path, strerror(-result));
-    if (unlink(path) < 0 && errno != ENOENT)
+    if (!again)
+        log_warning(MESSAGE_TEXT(accepted_not_kept), path, strerror(-result));
+    if (unlink(path) < 0 && errno != ENOENT && !again)
         log_warning(MESSAGE_TEXT(accepted_stale), path, strerror(errno));
     return result;
 }
 
-int accepted_keep(const char *folder, const struct config *config)
+static int keep_ended(const char *path, int result, bool again)
+{
+    if (result < 0)
+        return keep_failed(path, result, again);
+    if (again)
+        log_notice(MESSAGE_TEXT(accepted_kept), path);
+    return 0;
+}
+
+int accepted_keep(const char *folder, const struct config *config, bool again)
 {
     char path[PATH_MAX];
     int result = 0;
@@ -50,7 +61,7 @@ int accepted_keep(const char *folder, const struct config *config)
         result = write_copy(folder, path, config->text, config->text_bytes);
     else if (unlink(path) < 0 && errno != ENOENT)
         result = -errno;
-    return result < 0 ? keep_failed(path, result) : 0;
+    return keep_ended(path, result, again);
 }
 
 /* A user who may write the file decides about every user's limits. */
@@ -145,7 +156,7 @@ static json_t *start_of(char *const *argv)
     return start;
 }
 
-int accepted_keep_start(const char *folder, char *const *argv)
+int accepted_keep_start(const char *folder, char *const *argv, bool again)
 {
     char path[PATH_MAX];
     int result = -EILSEQ;
@@ -159,7 +170,7 @@ int accepted_keep_start(const char *folder, char *const *argv)
         result = write_copy(folder, path, text, strlen(text));
     free(text);
     json_decref(start);
-    return result < 0 ? keep_failed(path, result) : 0;
+    return keep_ended(path, result, again);
 }
 
 /* Strings alone, in an array and an object. */

@@ -14,6 +14,7 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_ACCEPTED_H
 #define GPUSHARE_SERVER_SUPERVISOR_CONFIG_ACCEPTED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -23,16 +24,16 @@ struct config;
 #define ACCEPTED_START_FILE "accepted-start.json"
 
 /* config: from config_load; NULL: none is in force, and a copy is removed. folder: ""; nothing is
- * kept. Returns 0, or -errno: a failure, which is logged; an older copy is removed then, since
- * nobody could tell it from this one. */
-int accepted_keep(const char *folder, const struct config *config);
+ * kept. again: the last try failed; then a success is logged, and otherwise a failure. Returns 0,
+ * or -errno: a failure; an older copy is removed then, since nobody could tell it from this one. */
+int accepted_keep(const char *folder, const struct config *config, bool again);
 
 /* As config_load, of the copy. A copy that others may write to is refused. */
 uint32_t accepted_load(struct config **config, const char *folder, struct error *why);
 
 /* Keeps what this server was started with: its arguments, and the variables that gpushare reads.
  * argv: ended by NULL, with the program's name. Returns 0, or -errno, as accepted_keep does. */
-int accepted_keep_start(const char *folder, char *const *argv);
+int accepted_keep_start(const char *folder, char *const *argv, bool again);
 
 /*
  * Gives the variables that gpushare reads the values that they had then, in this process, and
