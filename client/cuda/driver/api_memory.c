@@ -29,12 +29,6 @@ cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     return CUDA_OK;
 }
 
-static bool is_short(gpushare_error error)
-{
-    return error == GPUSHARE_ERROR_OUT_OF_MEMORY || error == GPUSHARE_ERROR_NO_ROOM ||
-           error == GPUSHARE_ERROR_ADDRESS_SPACE_FULL;
-}
-
 /* If memory is short, the pools' freed blocks are given back first. */
 cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
 {
@@ -43,8 +37,7 @@ cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_connection_current(&connection));
     gpushare_error error = memory_device_alloc(connection, size, ptr);
-    const struct driver_device *device = is_short(error) ? driver_device_of(connection) : NULL;
-    if (device && driver_pool_give_back(device->ordinal))
+    if (driver_connection_give_back(connection, error))
         error = memory_device_alloc(connection, size, ptr);
     return driver_result(error);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cuda/front/driver_pool.h"
 #include "common/cuda/front/front.h"
 #include "common/cuda/jit_log.h"
 #include "common/cuda/launch_attribute.h"
@@ -342,31 +343,46 @@ static cuda_result load_object(const void *bytes, struct cuda_module_object *obj
     return result;
 }
 
-cuda_result module_object_load(struct device *device, const struct module_request *request,
-                               cuda_module *module)
+static cuda_result load_new(struct device *device, const struct module_request *request,
+                            cuda_module *module, struct error *why)
 {
     struct cuda_module_object *object = module_new(device);
-    struct error why = {0};
     cuda_result result;
 
     if (!object)
-        return CUDA_ERR_OUT_OF_MEMORY;
+        return refuse_memory(why);
     object->standing = request->standing;
     context_lock_call(device, CONTEXT_CALL_MODULE_LOAD);
     cost_pay_load();
-    result = load_object(request->image, object, &why);
+    result = load_object(request->image, object, why);
     if (result == CUDA_OK)
         list_loaded(object);
     context_lock_release(device);
+    if (result == CUDA_OK)
+        *module = object;
+    else
+        module_unload(object);
+    return result;
+}
+
+/* If memory is short, the pools' freed blocks are given back first, without the context's lock:
+ * giving back takes it. */
+cuda_result module_object_load(struct device *device, const struct module_request *request,
+                               cuda_module *module)
+{
+    struct error why = {0};
+    cuda_result result = load_new(device, request, module, &why);
+
+    if (result == CUDA_ERR_OUT_OF_MEMORY && driver_pool_keeps() &&
+        driver_pool_give_back(device_visible(device->ordinal))) {
+        why = (struct error){0};
+        result = load_new(device, request, module, &why);
+    }
     jit_log_write(request->count, request->options, request->values,
                   result == CUDA_OK ? "" : why.text);
-    if (result != CUDA_OK) {
+    if (result != CUDA_OK)
         report("module not loaded: %s", why.text);
-        module_unload(object);
-        return result;
-    }
-    *module = object;
-    return CUDA_OK;
+    return result;
 }
 
 cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned count,

@@ -39,6 +39,15 @@ void driver_connection_settle(const gpushare_connection *connection)
         driver_pool_settle(device->ordinal);
 }
 
+bool driver_connection_give_back(const gpushare_connection *connection, gpushare_error error)
+{
+    const bool is_short = error == GPUSHARE_ERROR_OUT_OF_MEMORY ||
+                          error == GPUSHARE_ERROR_NO_ROOM ||
+                          error == GPUSHARE_ERROR_ADDRESS_SPACE_FULL;
+    const struct driver_device *device = is_short ? driver_device_of(connection) : NULL;
+    return device && driver_pool_give_back(device->ordinal);
+}
+
 void driver_connection_show(const gpushare_connection *connection, bool all)
 {
     struct driver_device *device = driver_print_is_used() ? driver_device_of(connection) : NULL;
@@ -67,6 +76,8 @@ static gpushare_error load(struct driver_device *device, gpushare_connection *co
     }
     gpushare_error error =
         driver_managed_load(&device->managed, &device->print, connection, image, module);
+    if (driver_connection_give_back(connection, error))
+        error = driver_managed_load(&device->managed, &device->print, connection, image, module);
     if (!error && image->text)
         driver_kernels_note(*module, image->text, image->length);
     fatbin_text_close(&text);

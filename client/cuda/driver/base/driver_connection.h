@@ -55,6 +55,10 @@ static inline cuda_result driver_connection_result(gpushare_connection *connecti
  * keep. */
 void driver_connection_settle(const gpushare_connection *connection);
 
+/* Behind a call that failed: has the pools of the connection's device give their freed blocks back,
+ * if memory was short. Returns whether some came back, so that the call is worth a second try. */
+bool driver_connection_give_back(const gpushare_connection *connection, gpushare_error error);
+
 /* A thread has waited for work of the connection: shows what its kernels have printed. all: for all
  * of its work. */
 void driver_connection_show(const gpushare_connection *connection, bool all);
