@@ -121,6 +121,17 @@ $(DROPIN_ASKER): $(call obj,tests/programs/dropin/library/asker.c) $(BUILD)/lib/
 	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libasker.so -o $@ $< -L$(BUILD)/lib/gpushare -l:libcuda.so.1
 CHECK_DEPS += $(DROPIN_ASKER)
 
+# ---- tenant
+# A program that is linked with libcuda.so.1 and with libcudart.so.13.
+
+TENANT := $(BUILD)/tests/programs/tenant/tenant
+TENANT_O := $(call obj,$(wildcard tests/programs/tenant/*.c))
+$(call obj,tests/programs/tenant/tenant.c): tests/programs/tenant/kernels.ptx
+$(TENANT): $(TENANT_O) $(BUILD)/lib/gpushare/libcuda.so.1 $(BUILD)/lib/gpushare/libcudart.so.13
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $(TENANT_O) -L$(BUILD)/lib/gpushare -l:libcuda.so.1 -l:libcudart.so.13 -lpthread
+CHECK_DEPS += $(TENANT)
+
 # ---- pace
 # A CUDA program that measures its calls; the bench's dropin rows run it.
 

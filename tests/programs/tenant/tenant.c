@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * A program that is linked with the driver and with the runtime, and that does the same thing in
+ * every way that CUDA has for it. It knows nothing of gpushare.
+ *
+ *   tenant fill-device   allocates device memory in every way until nothing is left
+ *   tenant fill-host     the same with host memory
+ *   tenant launches      launches in every way, and prints where the blocks ran
+ */
+#include <string.h>
+
+#include "tests/programs/cudart/image.h"
+#include "tests/programs/tenant/tenant.h"
+
+__asm__(".section .rodata\n"
+        ".globl tenant_kernels\n"
+        "tenant_kernels: .incbin \"tests/programs/tenant/kernels.ptx\"\n"
+        ".byte 0\n"
+        ".previous\n");
+
+char tenant_add, tenant_where;
+
+void tenant_begin(struct tenant *tenant)
+{
+    static struct image image;
+    image_make(&image, tenant_kernels, 70);
+    void **handle = __cudaRegisterFatBinary(&image.wrapper);
+    __cudaRegisterFunction(handle, &tenant_add, (char *)"add", "add", -1, NULL, NULL, NULL, NULL,
+                           NULL);
+    __cudaRegisterFunction(handle, &tenant_where, (char *)"where", "where", -1, NULL, NULL, NULL,
+                           NULL, NULL);
+    __cudaRegisterFatBinaryEnd(handle);
+    OK(cudaFree(NULL));
+    OK(cuCtxGetCurrent(&tenant->context));
+    OK(cuModuleLoadData(&tenant->module, tenant_kernels));
+    OK(cuModuleGetFunction(&tenant->add, tenant->module, "add"));
+    OK(cuModuleGetFunction(&tenant->where, tenant->module, "where"));
+}
+
+void tenant_pause(const char *text)
+{
+    puts(text);
+    fflush(stdout);
+    for (int c = 0; c != '\n';) {
+        c = getchar();
+        CHECK(c != EOF);
+    }
+}
+
+int main(int count, char **words)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } modes[] = {
+        {"fill-device", fill_device}, {"fill-host", fill_host}, {"launches", launch_everywhere}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (count == 2 && strcmp(words[1], modes[i].name) == 0) {
+            modes[i].run();
+            return 0;
+        }
+    fprintf(stderr, "usage: tenant MODE, one of those in tenant.c\n");
+    return 2;
+}

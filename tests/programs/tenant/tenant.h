@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * The parts of the program share this header. A call that returns another number than expected ends
+ * the program, which names the call; numbers of the driver and of the runtime are the same ones.
+ */
+#ifndef GPUSHARE_TESTS_PROGRAMS_TENANT_TENANT_H
+#define GPUSHARE_TESTS_PROGRAMS_TENANT_TENANT_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/cuda/runtime/runtime_exports.h"
+#include "common/cuda/front/driver_exports.h"
+#include "tests/support/demand.h"
+
+#define EXPECT(expected, call)                                                                     \
+    do {                                                                                           \
+        const int result_ = (int)(call);                                                           \
+        if (result_ != (int)(expected)) {                                                          \
+            fprintf(stderr, "%s:%d: %s: %s (%d), not %d\n", __FILE__, __LINE__, #call,             \
+                    cudaGetErrorName(result_), result_, (int)(expected));                          \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+#define OK(call) EXPECT(0, call)
+
+/* The text of kernels.ptx. */
+extern const char tenant_kernels[];
+
+/* The address under which the kernel "add" is registered with the runtime, and that of "where". */
+extern char tenant_add, tenant_where;
+
+struct tenant {
+    cuda_context context; /* the primary one, which the runtime has too */
+    cuda_module module;
+    cuda_function add, where;
+};
+
+/* Registers the kernels, and makes the primary context current in driver and runtime. */
+void tenant_begin(struct tenant *tenant);
+
+/* Prints what it has, and waits for a line of the standard input. */
+void tenant_pause(const char *text);
+
+/* Each way to allocate, alone, beside two others, and all in turns: of device memory, of host
+ * memory. It prints "full N" and pauses whenever it has all that it may have. */
+void fill_device(void);
+void fill_host(void);
+
+/* Prints for each way to launch on how many multiprocessors its blocks ran. */
+void launch_everywhere(void);
+
+#endif
