@@ -7,6 +7,9 @@
  *   tenant fill-device   allocates device memory in every way until nothing is left
  *   tenant fill-host     the same with host memory
  *   tenant launches      launches in every way, and prints where the blocks ran
+ *   tenant signals       works while signals come, whose handlers interrupt system calls
+ *   tenant signals-restart   the same with handlers behind which these go on
+ *   tenant endless       launches until it is ended
  */
 #include <string.h>
 
@@ -31,6 +34,11 @@ void tenant_begin(struct tenant *tenant)
     __cudaRegisterFunction(handle, &tenant_where, (char *)"where", "where", -1, NULL, NULL, NULL,
                            NULL, NULL);
     __cudaRegisterFatBinaryEnd(handle);
+    tenant_load(tenant);
+}
+
+void tenant_load(struct tenant *tenant)
+{
     OK(cudaFree(NULL));
     OK(cuCtxGetCurrent(&tenant->context));
     OK(cuModuleLoadData(&tenant->module, tenant_kernels));
@@ -54,7 +62,13 @@ int main(int count, char **words)
         const char *name;
         void (*run)(void);
     } modes[] = {
-        {"fill-device", fill_device}, {"fill-host", fill_host}, {"launches", launch_everywhere}};
+        {"fill-device", fill_device},
+        {"fill-host", fill_host},
+        {"launches", launch_everywhere},
+        {"signals-restart", run_in_restarting_signals},
+        {"signals", run_in_interrupting_signals},
+        {"endless", launch_until_ended},
+    };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count == 2 && strcmp(words[1], modes[i].name) == 0) {
             modes[i].run();

@@ -41,6 +41,9 @@ struct tenant {
 /* Registers the kernels, and makes the primary context current in driver and runtime. */
 void tenant_begin(struct tenant *tenant);
 
+/* Does the second half again, behind a reset of the device. */
+void tenant_load(struct tenant *tenant);
+
 /* Prints what it has, and waits for a line of the standard input. */
 void tenant_pause(const char *text);
 
@@ -51,5 +54,13 @@ void fill_host(void);
 
 /* Prints for each way to launch on how many multiprocessors its blocks ran. */
 void launch_everywhere(void);
+
+/* Allocate, copy, launch and wait while handlers run, which let system calls go on or interrupt
+ * them. */
+void run_in_restarting_signals(void);
+void run_in_interrupting_signals(void);
+
+/* Prints "ready" behind some launches, and launches until it is ended. */
+void launch_until_ended(void);
 
 #endif
