@@ -23,6 +23,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 LIBRARIES = os.path.join(BUILD, "lib/gpushare")
 SOFTGPU = os.path.join(BUILD, "lib/softgpu")
 PROGRAM = os.path.join(BUILD, "tests/programs/dropin/program")
+TENANT = os.path.join(BUILD, "tests/programs/tenant/tenant")
 
 
 def rows_of_table():
@@ -339,12 +340,21 @@ class Programs(unittest.TestCase):
     @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
     @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer traces by itself")
     def test_no_device_node_is_opened(self):
+        runtimes = [os.path.join(BUILD, "tests/programs/cudart/program_" + release) for release in ("12", "13")]
+        for processes, command in ((1, (PROGRAM, "calls")), (1, (runtimes[0],)), (1, (runtimes[1],)), (2, (TENANT, "child"))):
+            with self.subTest(command=command):
+                self.trace_opens(processes, *command)
+
+    def trace_opens(self, processes, *command):
         trace = self.server.file("trace")
-        self.run_well("strace", "-f", "-e", "trace=?open,openat,?openat2,?open_by_handle_at", "-o", trace, PROGRAM, "calls")
+        self.run_well("strace", "-f", "-e", "trace=?open,openat,?openat2,?open_by_handle_at,?creat,execve", "-o", trace, *command)
         with open(trace, encoding="utf-8", errors="replace") as file:
             opened = file.read()
-        self.assertIn("libcuda.so.1", opened)
-        self.assertNotIn("/dev/nvidia", opened)
+        executed = re.findall(r"^(\d+) +execve\(.* = 0$", opened, re.M)
+        self.assertEqual(len(executed), processes)
+        for pid in executed:
+            self.assertRegex(opened, rf"(?m)^{pid} .*/libcuda\.so\.1.* = \d+$")
+        self.assertEqual(set(re.findall(r'"(/dev/[^"]*)"', opened)), set())
         self.assertNotIn("open_by_handle_at", opened)
 
     def count_calls(self, bursts):

@@ -10,6 +10,8 @@
  *   tenant signals       works while signals come, whose handlers interrupt system calls
  *   tenant signals-restart   the same with handlers behind which these go on
  *   tenant endless       launches until it is ended
+ *   tenant once          works, and has no device node open
+ *   tenant child         the same, with a child that executes it
  */
 #include <string.h>
 
@@ -68,6 +70,8 @@ int main(int count, char **words)
         {"signals-restart", run_in_restarting_signals},
         {"signals", run_in_interrupting_signals},
         {"endless", launch_until_ended},
+        {"once", work_once},
+        {"child", work_with_child},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (count == 2 && strcmp(words[1], modes[i].name) == 0) {

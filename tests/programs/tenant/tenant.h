@@ -60,6 +60,11 @@ void launch_everywhere(void);
 void run_in_restarting_signals(void);
 void run_in_interrupting_signals(void);
 
+/* Works, and has no descriptor of a device node then; the second has a child that executes the
+ * program again. */
+void work_once(void);
+void work_with_child(void);
+
 /* Prints "ready" behind some launches, and launches until it is ended. */
 void launch_until_ended(void);
 
