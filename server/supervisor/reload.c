@@ -13,7 +13,7 @@
 #include "server/supervisor/account_moves.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/reading.h"
-#include "server/supervisor/copies.h"
+#include "server/supervisor/config/copies.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/device/device_schedule.h"
 #include "server/supervisor/session/session.h"
@@ -611,7 +611,7 @@ static void reload_finish(struct reload *reload)
     account_moves_free(&reload->accounts);
     total_override_free(&reload->overrides);
     if (!reload->of_totals && !reload->transaction.why.number && supervisor->server.keeper)
-        copies_keep_config(supervisor);
+        copies_keep_config(&supervisor->copies);
     if (!reload->of_totals)
         config_free(reload->config);
     supervisor->reload = NULL;

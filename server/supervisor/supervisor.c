@@ -14,7 +14,7 @@
 #include "common/messages.h"
 #include "common/units.h"
 #include "server/supervisor/clients.h"
-#include "server/supervisor/copies.h"
+#include "server/supervisor/config/copies.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/reload.h"
 #include "server/supervisor/session/life/bill.h"
@@ -51,7 +51,7 @@ static void stop_advance(struct supervisor *supervisor)
     uv_close((uv_handle_t *)&supervisor->after_wait, NULL);
     if (supervisor->server.keeper) {
         uv_close((uv_handle_t *)&supervisor->show, NULL);
-        copies_close(supervisor);
+        copies_close(&supervisor->copies);
         survive_stop(supervisor);
     }
     session_own_requests_close(&supervisor->server);
@@ -196,7 +196,7 @@ static void show_workers(uv_timer_t *timer)
 
 void supervisor_keep_start(struct supervisor *supervisor, char *const *argv)
 {
-    copies_keep_start(supervisor, argv);
+    copies_keep_start(&supervisor->copies, argv);
 }
 
 void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper)
@@ -206,7 +206,8 @@ void supervisor_keep(struct supervisor *supervisor, struct keeper *keeper)
     outbox_keep(&supervisor->server.accounting.outbox, keeper);
     uv_timer_init(supervisor->server.loop, &supervisor->show);
     supervisor->show.data = supervisor;
-    copies_open(supervisor);
+    copies_open(&supervisor->copies, supervisor->server.loop, supervisor->server.settings->state,
+                &supervisor->server.config);
     uv_timer_start(&supervisor->show, show_workers, often, often);
 }
 

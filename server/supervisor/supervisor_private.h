@@ -13,7 +13,7 @@
 #include <uv.h>
 
 #include "common/error.h"
-#include "server/supervisor/copies.h"
+#include "server/supervisor/config/copies.h"
 #include "server/supervisor/worker/discovery.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/saved.h"

@@ -103,11 +103,11 @@ class NoServer(unittest.TestCase):
                                 ("set user:9-9", '"9-9" is neither a uid nor the name of a user\n'),
                                 ("get cgroup", "get: this command needs the path of a control group, such as /batch.slice\n"),
                                 ("set cgroup:a", '"a" is not the path of a control group, such as /batch.slice\n'),
-                                ("kill cgroup /a", '"cgroup" is not the number of a client'),
+                                ("kill cgroup /a", '"cgroup" is not the number or the name of a client'),
                                 ("get seven", "group and a gid or name, or cgroup and a path, or gpu and an index\n"),
-                                ("kill group 3", '"group" is not the number of a client, as `gpusharectl clients` shows it, or user and a uid or name\n'),
+                                ("kill group 3", '"group" is not the number or the name of a client, as `gpusharectl clients` shows them, or user and a uid or name\n'),
                                 ("kill user", "kill: this command needs a uid, or the name of a user\n"),
-                                ("kill", "kill: this command needs the number of a client, as `gpusharectl clients` shows it, or user and a uid or name\n"),
+                                ("kill", "kill: this command needs the number or the name of a client, as `gpusharectl clients` shows them, or user and a uid or name\n"),
                                 ("kill client x", '"x" is not the number of a client')):
             result = run(GPUSHARECTL, *words.split())
             self.assertEqual(result.returncode, 2, words)
@@ -144,7 +144,7 @@ class NoServer(unittest.TestCase):
 
     def test_usage(self):
         for tool, arguments in ((GPUSHARECTL, ("",)), (GPUSHARECTL, ("reboot",)), (GPUSHARECTL, ("ping", "1")),
-                                (GPUSHARECTL, ("kill",)), (GPUSHARECTL, ("kill", "x")), (GPUSHARECTL, ("kill", "-1")),
+                                (GPUSHARECTL, ("kill",)), (GPUSHARECTL, ("kill", "-1")),
                                 (GPUSHARECTL, ("kill", "4294967296")), (GPUSHARECTL, ("kill", "1", "2")),
                                 (GPUSHARECTL, ("--nonsense",)), (GPUSHARECTL, ("--socket",)), (GPUSHARE, ()),
                                 (GPUSHARE, ("run",)), (GPUSHARE, ("info", "x")), (GPUSHARE, ("--device", "x", "info"))):

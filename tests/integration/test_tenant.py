@@ -24,7 +24,7 @@ class Limits(unittest.TestCase):
         self.addCleanup(self.server.stop_well)
 
     def environment(self, **more):
-        return {**ENV, "LD_LIBRARY_PATH": LIBRARIES, "GPUSHARE_SOCKET": self.server.client, **more}
+        return {"LD_LIBRARY_PATH": LIBRARIES, "GPUSHARE_SOCKET": self.server.client, **more}
 
     def used(self, resource):
         rows = json.loads(self.server.ctl("--json", "clients").stdout)["clients"]
@@ -36,7 +36,7 @@ class Limits(unittest.TestCase):
         full = 0
         with open(self.server.file("errors"), "w+", encoding="utf-8") as errors, \
                 subprocess.Popen([TENANT, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-                                 env=self.environment(**limits)) as program:
+                                 env={**ENV, **self.environment(**limits)}) as program:
             self.addCleanup(program.kill)
             for line in program.stdout:
                 found = re.fullmatch(r"full (\d+)\n", line)
@@ -63,7 +63,7 @@ class Limits(unittest.TestCase):
     def launches(self, **limits):
         """Returns how many multiprocessors it is told of, and [those that a launch ran on] for each way."""
         ended = subprocess.run([TENANT, "launches"], capture_output=True, text=True, timeout=SECONDS, check=False,
-                               env=self.environment(**limits))
+                               env={**ENV, **self.environment(**limits)})
         self.assertEqual(ended.returncode, 0, ended.stderr + self.server.text())
         first, *lines = ended.stdout.splitlines()
         self.assertEqual(len(lines), 9 * 4)

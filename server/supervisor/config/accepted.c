@@ -29,8 +29,8 @@ static int write_copy(const char *folder, const char *path, const char *text, si
     return regular_file_replace(path, 0600, text, bytes);
 }
 
-/* An older copy would be put in force as if it were what the last server had. What was said at the
- * first try is not said at each further one. */
+/* An older copy would be put in force as if it were what the last server had. A further try says
+ * nothing that the first one has said. */
 static int keep_failed(const char *path, int result, bool again)
 {
     if (!again)
