@@ -650,8 +650,8 @@ GPUSHARE_API gpushare_error gpushare_stream_recover(gpushare_connection *connect
  *                call returns. NULL if the kernel has none. A gpushare_address is what a
  *                pointer parameter wants. How many pointers there are can't be seen from
  *                here: there must be as many as the kernel has parameters.
- * INVALID_VALUE if grid, block or shared exceed the device, LAUNCH_OUT_OF_RESOURCES if
- * a block has more threads than this kernel can have; nothing is launched then.
+ * INVALID_VALUE if grid, block or shared exceed the device, or the kernel's launch bounds;
+ * LAUNCH_OUT_OF_RESOURCES if a block lacks registers; nothing is launched then.
  *
  * An error of the work itself is returned later, once: by the next call on its stream (which
  * then does nothing else) or by a call that waits for the work. Fatal errors (700 to 719

@@ -221,8 +221,12 @@
     X(launch_shared_memory, INVALID_VALUE, \
       "%s: %u bytes of dynamic shared memory; at most %u, see " \
       "gpushare_function_set_shared()") \
+    X(launch_block_threads, INVALID_VALUE, \
+      "%s: %llu threads in a block; the device can have %u") \
+    X(launch_bounds, INVALID_VALUE, \
+      "%s: %llu threads in a block; this kernel was compiled for at most %u (__launch_bounds__, .maxntid)") \
     X(launch_threads, LAUNCH_OUT_OF_RESOURCES, \
-      "%s: %llu threads in a block; this kernel can have %u") \
+      "%s: %llu threads in a block; this kernel's registers are enough for %u") \
     X(launch_cooperative_large, COOPERATIVE_LAUNCH_TOO_LARGE, \
       "%s: the cooperative grid's size is %llu; a multiprocessor holds %u of its blocks at once, and " \
       "this client has %u multiprocessors: launch fewer blocks, or ask for more threads") \

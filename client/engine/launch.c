@@ -21,6 +21,34 @@ union command {
     struct proto_command_launch launch;
 };
 
+/* Registers are given to whole warps, eight for each thread at a time (CUDA occupancy calculator,
+ * compute capability 7.0 and later). */
+enum { REGISTERS_STEP = 8 };
+
+static bool has_registers(const struct gpushare_function *function, uint64_t threads)
+{
+    const struct gpushare_device *device = &function->connection->device;
+    const uint64_t each =
+        ((uint64_t)function->info.registers + REGISTERS_STEP - 1) / REGISTERS_STEP * REGISTERS_STEP;
+    const uint64_t warps = (threads + device->warp_threads - 1) / device->warp_threads;
+    return each * warps * device->warp_threads <= device->block_registers;
+}
+
+/* A driver that has the registers finds that the kernel was compiled for smaller blocks
+ * (__launch_bounds__), which is a wrong argument. */
+static gpushare_error refuse_threads(const struct gpushare_function *function, uint64_t threads)
+{
+    const uint32_t most = function->connection->device.block_threads;
+    if (threads > most)
+        return failure(MESSAGE(launch_block_threads), function->name, (unsigned long long)threads,
+                       most);
+    if (has_registers(function, threads))
+        return failure(MESSAGE(launch_bounds), function->name, (unsigned long long)threads,
+                       function->block_threads);
+    return failure(MESSAGE(launch_threads), function->name, (unsigned long long)threads,
+                   function->block_threads);
+}
+
 static gpushare_error refuse_geometry(const struct gpushare_function *function,
                                       struct gpushare_dim grid, struct gpushare_dim block,
                                       uint32_t shared) __attribute__((cold, noinline));
@@ -40,8 +68,7 @@ static gpushare_error refuse_geometry(const struct gpushare_function *function,
                        device->block.x, device->block.y, device->block.z);
     if (shared > max)
         return failure(MESSAGE(launch_shared_memory), function->name, shared, max);
-    return failure(MESSAGE(launch_threads), function->name,
-                   (unsigned long long)block.x * block.y * block.z, function->block_threads);
+    return refuse_threads(function, (uint64_t)block.x * block.y * block.z);
 }
 
 /* Zero does not fit either: 0 - 1 wraps around to more than any limit. */

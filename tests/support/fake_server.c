@@ -282,14 +282,14 @@ static void on_module_load(struct fake_server *server, struct fake_client *clien
 }
 
 /* The kernel's name is its layout: "k_4_8" takes parameters of 4 and 8 bytes, each aligned to
- * its size (at most 8). */
+ * its size (at most 8). One that begins with w has four times as many registers. */
 static void on_function_get(struct fake_server *server, struct fake_client *client)
 {
     char name[256] = {0};
     uint32_t pairs[2 * 64], n = 0, end = 0;
     size_t length = server->message.tail_bytes < 255 ? server->message.tail_bytes : 255;
     memcpy(name, server->message.tail, length);
-    if (name[0] != 'k') {
+    if (name[0] != 'k' && name[0] != 'w') {
         refuse(server, client, PROTO_ERROR_NOT_FOUND, "no such kernel in the fake's module");
         return;
     }
@@ -307,7 +307,7 @@ static void on_function_get(struct fake_server *server, struct fake_client *clie
                                        .parameter_bytes = end,
                                        .block_threads = 512,
                                        .shared_bytes = 1024,
-                                       .registers = 32,
+                                       .registers = name[0] == 'w' ? 128 : 32,
                                        .ptx_version = 80,
                                        .binary_version = 90};
     (void)channel_send(client->fd, &(struct channel_packet){.opcode = PROTO_FUNCTION_INFO,

@@ -516,10 +516,9 @@ static cuda_result check_shape(const struct cuda_function_object *function,
         threads[1] > DEVICE_BLOCK_THREADS || threads[2] > DEVICE_BLOCK_Z)
         return CUDA_ERR_INVALID_VALUE;
     count = (uint64_t)threads[0] * threads[1] * threads[2];
-    if (count > DEVICE_BLOCK_THREADS)
+    /* Of the kernel it is what .maxntid says: no kernel lacks registers here. */
+    if (count > DEVICE_BLOCK_THREADS || count > function->info.max_threads)
         return CUDA_ERR_INVALID_VALUE;
-    if (count > function->info.max_threads)
-        return CUDA_ERR_LAUNCH_OUT_OF_RESOURCES;
     if (launch->dynamic_shared_bytes > module_object_dynamic_limit(function) ||
         launch->dynamic_shared_bytes + launch->static_shared_bytes >
             device_profile()->block_shared_optin_bytes)

@@ -132,8 +132,8 @@ static void launches_beyond_the_device_are_refused_at_once(void **state)
         {{1, 1, 1}, {1, 1, 65}, 0, GPUSHARE_ERROR_INVALID_VALUE},
         {{1, 1, 1}, {65537, 1, 1}, 0, GPUSHARE_ERROR_INVALID_VALUE},
         {{1, 1, 1}, {1, 1, 1}, (48 << 10) - 1023, GPUSHARE_ERROR_INVALID_VALUE},
-        {{1, 1, 1}, {513, 1, 1}, 0, GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES},
-        {{1, 1, 1}, {1024, 1024, 64}, 0, GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES},
+        {{1, 1, 1}, {1024, 1024, 64}, 0, GPUSHARE_ERROR_INVALID_VALUE},
+        {{1, 1, 1}, {513, 1, 1}, 0, GPUSHARE_ERROR_INVALID_VALUE},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(
@@ -142,8 +142,13 @@ static void launches_beyond_the_device_are_refused_at_once(void **state)
     assert_int_equal(gpushare_launch(kernel, one, one, 0, NULL, NULL),
                      GPUSHARE_ERROR_INVALID_VALUE);
     assert_int_equal(gpushare_launch(NULL, one, one, 0, NULL, NULL), GPUSHARE_ERROR_INVALID_HANDLE);
+    /* Launch bounds are a wrong argument. Of 128 registers for each thread a block of 512 has all,
+     * so a larger one lacks them. */
+    gpushare_function *wide = fixture_kernel(&f, "w_8");
+    struct gpushare_dim larger = {513, 1, 1}, most = {512, 1, 1};
+    assert_int_equal(gpushare_launch(wide, one, larger, 0, NULL, parameters),
+                     GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES);
     must_be_empty(&f, 0);
-    struct gpushare_dim most = {512, 1, 1};
     OK(gpushare_launch(kernel, one, most, (48 << 10) - 1024, NULL, parameters));
     fixture_stop(&f);
 }
