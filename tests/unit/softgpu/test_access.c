@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Where the lanes of a load or store go: the two questions of exec_lanes against plain loops, and
- * kernels that read and write at drawn places of each space, up to the last byte and beyond it.
+ * Where the lanes of a load or store go: exec_lanes against plain loops, in each instruction set
+ * that this machine has, the values of each set against those of the first one, and kernels that
+ * read and write at drawn places of each space, up to the last byte and beyond it.
  */
 #include "tests/unit/softgpu/kernel.h"
 
+#include <math.h>
+
 #include "server/softgpu/exec/exec.h"
+#include "server/softgpu/exec/exec_half.h"
 #include "tests/support/seed.h"
 
 enum { COUNT = 256, ROUNDS = 400 };
@@ -72,19 +76,116 @@ static void check_lanes(const struct exec_lanes *lanes)
     }
 }
 
-/* Each table that this machine can run. A machine that has what a table needs has what the ones
- * before it need. */
+/* Calls check for each table that this machine can run. A machine that has what a table needs has
+ * what the ones before it need. */
+static void for_each_table(void (*check)(const struct exec_lanes *lanes))
+{
+    check(&exec_lanes_v1);
+#ifdef __x86_64__
+    if (exec_lanes_of() != &exec_lanes_v1)
+        check(&exec_lanes_v3);
+    if (exec_lanes_of() == &exec_lanes_v4)
+        check(&exec_lanes_v4);
+#endif
+}
+
 static void places_of_all_lanes_are_found_as_one_by_one(void **state)
 {
     (void)state;
-    check_lanes(&exec_lanes_v1);
-#ifdef __x86_64__
-    if (exec_lanes_of() != &exec_lanes_v1)
-        check_lanes(&exec_lanes_v3);
-    if (exec_lanes_of() == &exec_lanes_v4)
-        check_lanes(&exec_lanes_v4);
-#endif
+    for_each_table(check_lanes);
 }
+
+static void check_rows(const struct exec_lanes *lanes)
+{
+    static const uint32_t widths[] = {2, 4, 8};
+    for (int round = 0; round < 10000; round++) {
+        _Alignas(64) uint8_t row[256], result[256], blended[256], filled[256], bits[256];
+        const uint32_t width = widths[draw(3)], mask = draw(1u << 24) << draw(9);
+        for (size_t i = 0; i < sizeof row; i++) {
+            row[i] = (uint8_t)draw(256);
+            result[i] = (uint8_t)draw(256);
+        }
+        memcpy(blended, row, sizeof row);
+        memcpy(filled, row, sizeof row);
+        memcpy(bits, row, sizeof row);
+        lanes->blend(blended, result, width, mask);
+        lanes->fill(filled, result, width, mask);
+        for (uint32_t i = 0; i < 32; i++) {
+            const bool taken = mask >> i & 1;
+            const size_t at = (size_t)i * width;
+            assert_memory_equal(blended + at, taken ? result + at : row + at, width);
+            assert_memory_equal(filled + at, taken ? result : row + at, width);
+        }
+        lanes->blend(bits, result, 0, mask); /* predicates */
+        for (uint32_t i = 0; i < 32; i++)
+            assert_int_equal(bits[i / 8] >> i % 8 & 1,
+                             (mask >> i & 1 ? result : row)[i / 8] >> i % 8 & 1);
+    }
+}
+
+static void rows_are_written_as_one_by_one(void **state)
+{
+    (void)state;
+    for_each_table(check_rows);
+}
+
+#ifdef __x86_64__
+/* Numbers that arithmetic treats apart are as frequent as any. */
+static uint64_t draw_number(void)
+{
+    static const uint64_t apart[] = {0,
+                                     1,
+                                     0x80000000,
+                                     0x7f800000,
+                                     0x3f8000003f800000,
+                                     UINT64_MAX,
+                                     UINT64_C(1) << 63,
+                                     0x7ff0000000000000};
+    const uint64_t drawn =
+        (uint64_t)draw(1u << 24) << 40 ^ (uint64_t)draw(1u << 24) << 20 ^ draw(1u << 24);
+    return draw(4) ? drawn : apart[draw(sizeof apart / sizeof *apart)];
+}
+
+/* Instruction sets differ in which NaN of two an operation hands on, and whether it makes it quiet.
+ * PTX does not say. */
+static void forget_payloads(uint64_t numbers[32])
+{
+    for (int i = 0; i < 32; i++)
+        if (isnan(bits_double(numbers[i])))
+            numbers[i] = UINT64_MAX;
+}
+
+static void check_values(exec_value *const *table)
+{
+    static _Alignas(64) uint64_t rows[3][32];
+    struct warp warp = {.base = {(uint8_t *)rows}};
+    for (int round = 0; round < 200; round++) {
+        struct op op = {.a = 0, .b = sizeof rows[0], .c = 2 * sizeof rows[0], .aux = draw(256)};
+        for (size_t i = 0; i < 96; i++)
+            rows[i / 32][i % 32] = draw_number();
+        for (int id = VALUE_NONE + 1; id < VALUE_COUNT; id++) {
+            _Alignas(64) uint64_t expected[32] = {0}, seen[32] = {0};
+            exec_values_v1[id](&warp, &op, expected);
+            table[id](&warp, &op, seen);
+            if (id >= VALUE_add_f64 && id <= VALUE_ceil_f64) {
+                forget_payloads(expected);
+                forget_payloads(seen);
+            }
+            if (memcmp(seen, expected, sizeof seen) != 0)
+                fail_msg("value %d of %s", id, table == exec_values_v3 ? "v3" : "v4");
+        }
+    }
+}
+
+static void tables_of_values_agree(void **state)
+{
+    (void)state;
+    if (exec_lanes_of() != &exec_lanes_v1)
+        check_values(exec_values_v3);
+    if (exec_lanes_of() == &exec_lanes_v4)
+        check_values(exec_values_v4);
+}
+#endif
 
 /* ---- kernels ---- */
 
@@ -329,6 +430,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_of_all_lanes_are_found_as_one_by_one),
+        cmocka_unit_test(rows_are_written_as_one_by_one),
+#ifdef __x86_64__
+        cmocka_unit_test(tables_of_values_agree),
+#endif
         cmocka_unit_test(each_space_is_read_at_drawn_places),
         cmocka_unit_test(memory_is_written_at_drawn_places),
         cmocka_unit_test(the_thread_that_reads_beyond_a_space_is_named),
