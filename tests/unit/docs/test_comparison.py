@@ -19,7 +19,7 @@ CASES = {
     "shares of time": "strict_shares_hold_among_programs",
     "limits change while it runs": "test_limits_of_a_running_client",
     "memory limit": "device_memory_is_refused_beyond_the_limit_and_returned_by_free",
-    "limits hold against the client": "the_limit_holds_to_the_granule",
+    "limits hold against the client": "test_it_is_refused_what_is_above_the_configuration",
     "memory protected from other kernels": "a_stray_store_reaches_a_neighbours_memory",
     "a fault stays with its author": "a_stream_in_flight_is_interrupted_and_no_other",
     "clients on a GPU": "a_thousand_clients_at_once_each_get_their_64_mib",
