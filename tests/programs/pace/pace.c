@@ -10,7 +10,8 @@
  *   pace pageable    the same, memory of malloc
  *   pace allocate    ms for the allocations of a step, and for those of the first one
  *   pace start       ms of the first call
- *   pace steady N    writes that N bursts made, each of which it has seen end without a wait
+ *   pace steady N    writes that N bursts made, each of which it has seen end without a wait, and
+ *                    pauses between two commands
  *
  * It prints one number, or two, each the median of rounds.
  */
@@ -67,13 +68,23 @@ static void begin(void)
     __cudaRegisterFatBinaryEnd(handle);
 }
 
-static void launch(void)
+static void launch_with(cudart_dim3 grid, cudart_dim3 block)
 {
-    static const cudart_dim3 grid = {16, 1, 1}, block = {128, 1, 1};
     static uint64_t zero;
     static uint32_t count;
     void *parameters[] = {&zero, &zero, &zero, &count};
     OK(cudaLaunchKernel(&nothing, grid, block, parameters, 0, NULL));
+}
+
+static void launch(void)
+{
+    launch_with((cudart_dim3){16, 1, 1}, (cudart_dim3){128, 1, 1});
+}
+
+/* The device does it faster than a program launches. */
+static void launch_small(void)
+{
+    launch_with((cudart_dim3){1, 1, 1}, (cudart_dim3){32, 1, 1});
 }
 
 static void measure_launch(void)
@@ -196,23 +207,54 @@ static unsigned long writes(void)
     exit(1);
 }
 
-/* A test counts the other system calls of few and of many bursts. */
+/*
+ * The worker's submitter stays awake for 50 us behind the last command. A command that is put in
+ * later than that behind the begin of the one before it may find it asleep, and no other one may.
+ */
+enum { AWAKE_NS = 50000 };
+
+struct commands {
+    double begun_at; /* the last one */
+    unsigned long pauses;
+};
+
+static void note_command(struct commands *commands, double begun_at)
+{
+    commands->pauses += now() - commands->begun_at > AWAKE_NS * 1e-9;
+    commands->begun_at = begun_at;
+}
+
+/* A burst waits for the one before the last, without a system call, so that no ring is full. A test
+ * counts the other system calls of few and of many bursts. */
 static void go_on(unsigned long bursts)
 {
-    enum { BURST = 64 };
-    launch();
-    OK(cudaDeviceSynchronize());
-    const unsigned long before = writes();
-    while (bursts-- > 0) {
+    enum { BURST = 64, EVENTS = 3, WARM = 50 };
+    cuda_event events[EVENTS];
+    struct commands commands = {.begun_at = now()};
+    unsigned long before = 0;
+    for (int i = 0; i < EVENTS; i++)
+        OK(cudaEventCreate(&events[i]));
+    for (unsigned long burst = 0; burst < WARM + bursts; burst++) {
         cudart_error state;
-        for (int i = 0; i < BURST; i++)
-            launch();
+        double begun_at;
+        if (burst == WARM) {
+            before = writes();
+            commands.pauses = 0;
+        }
+        for (int i = 0; i < BURST; i++) {
+            begun_at = now();
+            launch_small();
+            note_command(&commands, begun_at);
+        }
+        begun_at = now();
+        OK(cudaEventRecord(events[burst % EVENTS], NULL));
+        note_command(&commands, begun_at);
         do
-            state = cudaStreamQuery(NULL);
+            state = cudaEventQuery(events[(burst + 1) % EVENTS]);
         while (state == CUDA_ERR_NOT_READY);
         OK(state);
     }
-    printf("%lu\n", writes() - before);
+    printf("%lu %lu\n", writes() - before, commands.pauses);
 }
 
 int main(int count, char **words)
