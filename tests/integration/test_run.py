@@ -2,23 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """gpushare run: a CUDA program finds gpushare's libraries wherever it looks, and has the limits of the command line."""
+import json
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import sanitizer  # noqa: E402
-from private_server import BUILD, GPUSHARE, Server, run  # noqa: E402
+from private_server import BUILD, ENV, GPUSHARE, SECONDS, Server, run  # noqa: E402
 
 LOADER = os.path.join(BUILD, "tests/programs/loader")
 RPATH, RUNPATH = (os.path.join(LOADER, name) for name in ("ask_rpath", "ask_runpath"))
 SOFTGPU_TOOL = os.path.join(BUILD, "bin/softgpu")
 DECOY = os.path.join(LOADER, "decoy/libcuda.so.1")
 SHARE = os.path.join(BUILD, "tests/programs/dropin/program")
+TENANT = os.path.join(BUILD, "tests/programs/tenant/tenant")
 HEAT = os.path.join(BUILD, "examples/unmodified/heat")
 # The decoy's version, and the software GPU's.
 FROM_DECOY, FROM_GPUSHARE = "1\n", "13000\n"
@@ -270,6 +273,71 @@ class Loader(unittest.TestCase):
             program = os.path.join(folder, "vector_add")
             subprocess.run(["nvcc", "-cudart", "shared", "-gencode", "arch=compute_75,code=compute_75", "-o", program, source], check=True)
             self.found(program, expected="right\n")
+
+
+@unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer's library must be a program's first one, and the auditor comes before it")
+class Options(unittest.TestCase):
+    """What the server sees of a program that was started with an option, and what the program sees itself."""
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(env={"SOFTGPU_DEVICES": "2", "GPUSHARE_MODE": "fair"})
+        cls.addClassCleanup(cls.server.stop_well)
+        # The server is ready with its first device.
+        end = time.monotonic() + SECONDS
+        while any(device["state"] != "ready" for device in cls.status()):
+            if time.monotonic() > end:
+                raise AssertionError(cls.server.text())
+            time.sleep(0.01)
+        cls.devices = cls.status()
+
+    @classmethod
+    def status(cls):
+        return json.loads(cls.server.ctl("--json", "status").stdout)["devices"]
+
+    def seen(self, *options):
+        """Returns the server's row of the program, and [(UUID, bytes)] of the devices that it has."""
+        with subprocess.Popen([GPUSHARE, "run", "--socket", self.server.client, *options, "--", TENANT, "devices"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True, env=ENV) as program:
+            try:
+                lines = []
+                while not lines or lines[-1] not in ("ready\n", ""):
+                    lines.append(program.stdout.readline())
+                self.assertEqual(lines.pop(), "ready\n")
+                rows = json.loads(self.server.ctl("--json", "clients").stdout)["clients"]
+                row = next(row for row in rows if row["pid"] == program.pid)
+                program.stdin.write("\n")
+                program.stdin.close()
+                self.assertEqual(program.wait(SECONDS), 0)
+            finally:
+                program.kill()
+        return row, [(uuid, int(size)) for uuid, size in map(str.split, lines)]
+
+    def uuids(self):
+        return [device["uuid"].removeprefix("GPU-").replace("-", "") for device in self.devices]
+
+    def test_without_options_a_program_has_all(self):
+        row, devices = self.seen()
+        self.assertEqual([uuid for uuid, _ in devices], self.uuids())
+        self.assertEqual((row["device"], row["priority"]), (0, 0))
+        self.assertEqual(row["time"]["request"]["granted_percent"], 0)
+
+    def test_a_fraction_is_memory_at_most_and_time_at_least(self):
+        whole = self.seen()[1][0][1]
+        row, devices = self.seen("--fraction", "0.25")
+        self.assertEqual(row["memory"]["limit"]["granted_bytes"], whole // 4)
+        self.assertEqual(row["time"]["request"]["granted_percent"], 25)
+        self.assertEqual([size for _, size in devices], [whole // 4] * 2)
+
+    def test_a_device_is_the_only_one_that_is_seen(self):
+        first, second = self.uuids()
+        for option, expected in (("0", [first]), ("1", [second]), ("1,0", [second, first]), (self.devices[1]["uuid"], [second])):
+            with self.subTest(option=option):
+                row, devices = self.seen("--device", option)
+                self.assertEqual([uuid for uuid, _ in devices], expected)
+                self.assertEqual(row["device"], self.uuids().index(expected[0]))
+
+    def test_a_priority_is_the_clients(self):
+        self.assertEqual(self.seen("--priority", "7")[0]["priority"], 7)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
  *   tenant signals       works while signals come, whose handlers interrupt system calls
  *   tenant signals-restart   the same with handlers behind which these go on
  *   tenant endless       launches until it is ended
+ *   tenant devices       prints what it has, works on it, and waits for a line
  *   tenant once          works, and has no device node open
  *   tenant child         the same, with a child that executes it
  */
@@ -58,6 +59,27 @@ void tenant_pause(const char *text)
     }
 }
 
+void show_devices(void)
+{
+    struct tenant tenant;
+    int count, runtime_count;
+    OK(cuInit(0));
+    OK(cuDeviceGetCount(&count));
+    OK(cudaGetDeviceCount(&runtime_count));
+    CHECK(count == runtime_count);
+    for (int i = 0; i < count; i++) {
+        cuda_uuid uuid;
+        size_t bytes;
+        OK(cuDeviceGetUuid(&uuid, i));
+        OK(cuDeviceTotalMem_v2(&bytes, i));
+        for (size_t at = 0; at < sizeof uuid; at++)
+            printf("%02x", ((const unsigned char *)&uuid)[at]);
+        printf(" %zu\n", bytes);
+    }
+    tenant_begin(&tenant);
+    tenant_pause("ready");
+}
+
 int main(int count, char **words)
 {
     static const struct {
@@ -70,6 +92,7 @@ int main(int count, char **words)
         {"signals-restart", run_in_restarting_signals},
         {"signals", run_in_interrupting_signals},
         {"endless", launch_until_ended},
+        {"devices", show_devices},
         {"once", work_once},
         {"child", work_with_child},
     };

@@ -65,6 +65,9 @@ void run_in_interrupting_signals(void);
 void work_once(void);
 void work_with_child(void);
 
+/* Prints UUID and memory of each device that it sees, works on the first, and pauses. */
+void show_devices(void);
+
 /* Prints "ready" behind some launches, and launches until it is ended. */
 void launch_until_ended(void);
 
