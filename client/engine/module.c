@@ -358,7 +358,7 @@ gpushare_error module_set_shared(gpushare_function *function, uint32_t bytes)
 }
 
 /* An answer beside its question, in one word: a program that launches the same cooperative grid in
- * a loop asks no server. */
+ * a loop, or looks for the best size of a block before each launch, asks no server. */
 enum { OCCUPANCY_THREADS_BITS = 16, OCCUPANCY_BLOCKS_BITS = 16 };
 
 static uint64_t occupancy_key(uint32_t block_threads, uint32_t shared)
@@ -367,27 +367,34 @@ static uint64_t occupancy_key(uint32_t block_threads, uint32_t shared)
            (uint64_t)block_threads << OCCUPANCY_BLOCKS_BITS;
 }
 
-static bool occupancy_known(const gpushare_function *function, uint32_t block_threads,
-                            uint32_t shared, uint32_t *blocks)
+/* Gives the place of the question's answer: one that has it; else an empty one, or, if there is
+ * none, the one where the search begins. The key is 0 in its low bits. */
+static _Atomic uint64_t *occupancy_place(gpushare_function *function, uint64_t key)
 {
-    uint64_t known = atomic_load_explicit(&function->occupancy, memory_order_relaxed);
-    *blocks = (uint32_t)(known & ((1u << OCCUPANCY_BLOCKS_BITS) - 1));
-    return block_threads >> OCCUPANCY_THREADS_BITS == 0 && known != 0 &&
-           known - *blocks == occupancy_key(block_threads, shared);
+    /* 2^64 divided by the golden ratio: it spreads numbers that differ in a few bits. */
+    const uint32_t first = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) % MODULE_OCCUPANCIES;
+    for (uint32_t i = 0; i < MODULE_OCCUPANCIES; i++) {
+        _Atomic uint64_t *place = &function->occupancies[(first + i) % MODULE_OCCUPANCIES];
+        const uint64_t known = atomic_load_explicit(place, memory_order_relaxed);
+        if (!known || known >> OCCUPANCY_BLOCKS_BITS == key >> OCCUPANCY_BLOCKS_BITS)
+            return place;
+    }
+    return &function->occupancies[first];
 }
 
-static void occupancy_note(gpushare_function *function, uint32_t block_threads, uint32_t shared,
-                           uint32_t blocks)
+static bool occupancy_known(gpushare_function *function, uint64_t key, uint32_t *blocks)
 {
-    if (block_threads >> OCCUPANCY_THREADS_BITS == 0 && blocks >> OCCUPANCY_BLOCKS_BITS == 0)
-        atomic_store_explicit(&function->occupancy, occupancy_key(block_threads, shared) | blocks,
-                              memory_order_relaxed);
+    uint64_t known = atomic_load_explicit(occupancy_place(function, key), memory_order_relaxed);
+    *blocks = (uint32_t)(known & ((1u << OCCUPANCY_BLOCKS_BITS) - 1));
+    return known != 0 && known - *blocks == key;
 }
 
 gpushare_error module_query_occupancy(gpushare_function *function, uint32_t block_threads,
                                       uint32_t shared, uint32_t *blocks)
 {
-    if (occupancy_known(function, block_threads, shared, blocks))
+    const bool fits = block_threads >> OCCUPANCY_THREADS_BITS == 0;
+    const uint64_t key = occupancy_key(block_threads, shared);
+    if (fits && occupancy_known(function, key, blocks))
         return GPUSHARE_SUCCESS;
     struct proto_occupancy_get body = {
         .function = function->handle, .block_threads = block_threads, .shared_bytes = shared};
@@ -401,6 +408,8 @@ gpushare_error module_query_occupancy(gpushare_function *function, uint32_t bloc
     if (error)
         return error;
     *blocks = reply.blocks;
-    occupancy_note(function, block_threads, shared, reply.blocks);
+    if (fits && reply.blocks >> OCCUPANCY_BLOCKS_BITS == 0)
+        atomic_store_explicit(occupancy_place(function, key), key | reply.blocks,
+                              memory_order_relaxed);
     return GPUSHARE_SUCCESS;
 }

@@ -28,6 +28,9 @@ struct module_parameter {
     uint16_t offset, bytes;
 };
 
+/* More than the questions of a search for the best block, in all sizes that are whole warps. */
+enum { MODULE_OCCUPANCIES = 64 };
+
 struct gpushare_function {
     /* Read by every launch. */
     gpushare_connection *connection;
@@ -40,7 +43,7 @@ struct gpushare_function {
     struct module_parameter *table;
 
     struct gpushare_module *module;
-    _Atomic uint64_t occupancy; /* module_query_occupancy's latest answer; 0: none */
+    _Atomic uint64_t occupancies[MODULE_OCCUPANCIES]; /* module_query_occupancy's answers; or 0 */
     struct gpushare_function_info info;
     void *note;                     /* a caller's own; freed with the function */
     struct gpushare_function *next; /* in the module */
@@ -93,8 +96,8 @@ void module_function_info(const gpushare_function *function, struct gpushare_fun
  * INVALID_VALUE if the device does not allow so many. */
 gpushare_error module_set_shared(gpushare_function *function, uint32_t bytes);
 
-/* Asks the server how many blocks of a kernel one multiprocessor holds, unless it was asked the
- * same just before. block_threads: at least 1. shared: bytes of dynamic shared memory of a block.
+/* Asks the server how many blocks of a kernel one multiprocessor holds, unless it has
+ * answered the same. block_threads: at least 1. shared: bytes of dynamic shared memory of a block.
  */
 gpushare_error module_query_occupancy(gpushare_function *function, uint32_t block_threads,
                                       uint32_t shared, uint32_t *blocks);
