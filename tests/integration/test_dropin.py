@@ -357,6 +357,20 @@ class Programs(unittest.TestCase):
         self.assertEqual(set(re.findall(r'"(/dev/[^"]*)"', opened)), set())
         self.assertNotIn("open_by_handle_at", opened)
 
+    @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
+    @unittest.skipIf(sanitizer.is_there("asan|tsan"), "a sanitizer traces by itself")
+    def test_what_the_process_knows_asks_nobody(self):
+        trace = self.server.file("trace")
+        self.run_well("strace", "-f", "-e", "trace=!brk,mmap,munmap", "-o", trace, TENANT, "local")
+        with open(trace, encoding="utf-8", errors="replace") as file:
+            calls = re.findall(r"^\d+ +(.*)$", file.read(), re.M)
+        ends = [i for i, call in enumerate(calls) if call.startswith('write(2, "asked\\n"')]
+        begins = [i for i, call in enumerate(calls) if call.startswith('write(2, "asks ')]
+        self.assertEqual(len(ends), 1)
+        self.assertGreater(len(begins), 50)
+        # Of each question its line alone: the call behind one is the next line.
+        self.assertEqual([calls[i - 1:i + 2] for i in range(begins[0], ends[0]) if not calls[i].startswith('write(2, "asks ')], [])
+
     def count_calls(self, bursts):
         """Of a program that launches so many bursts, and looks without a wait when they are done: its writes meanwhile, which no tracer
         slows down, its pauses between two commands, and {system call: how often} of all others."""

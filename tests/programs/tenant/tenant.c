@@ -11,6 +11,7 @@
  *   tenant signals-restart   the same with handlers behind which these go on
  *   tenant endless       launches until it is ended
  *   tenant devices       prints what it has, works on it, and waits for a line
+ *   tenant local         asks what the process knows
  *   tenant once          works, and has no device node open
  *   tenant child         the same, with a child that executes it
  */
@@ -93,6 +94,7 @@ int main(int count, char **words)
         {"signals", run_in_interrupting_signals},
         {"endless", launch_until_ended},
         {"devices", show_devices},
+        {"local", ask_what_is_local},
         {"once", work_once},
         {"child", work_with_child},
     };

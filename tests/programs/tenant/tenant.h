@@ -68,6 +68,9 @@ void work_with_child(void);
 /* Prints UUID and memory of each device that it sees, works on the first, and pauses. */
 void show_devices(void);
 
+/* Writes a line to stderr before each question whose answer the process has, and one behind all. */
+void ask_what_is_local(void);
+
 /* Prints "ready" behind some launches, and launches until it is ended. */
 void launch_until_ended(void);
 
