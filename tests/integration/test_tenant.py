@@ -82,7 +82,19 @@ class Limits(unittest.TestCase):
                 self.assertGreater(bounded[way], 0)
 
 
+    def test_default_streams_wait_as_each_of_their_handles_says(self):
+        ended = subprocess.run([TENANT, "handles"], capture_output=True, text=True, timeout=SECONDS, check=False, env=self.environment())
+        self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr[-2000:] + self.server.text())
+
+
 class Straight(unittest.TestCase):
+    def test_default_streams_wait_as_each_of_their_handles_says(self):
+        for strict in ("0", "1"):
+            with self.subTest(strict=strict):
+                ended = subprocess.run([TENANT, "handles"], capture_output=True, text=True, timeout=SECONDS, check=False,
+                                       env={**ENV, "LD_LIBRARY_PATH": SOFTGPU + ":" + LIBRARIES, "SOFTGPU_STRICT": strict})
+                self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr[-2000:])
+
     def test_a_small_device_is_filled_in_every_way(self):
         ended = subprocess.run([TENANT, "fill-device"], input="\n" * 27, capture_output=True, text=True, timeout=SECONDS, check=False,
                                env={**ENV, "LD_LIBRARY_PATH": SOFTGPU + ":" + LIBRARIES, "SOFTGPU_MEMORY": str(LIMIT)})

@@ -12,6 +12,7 @@
  *   tenant endless       launches until it is ended
  *   tenant devices       prints what it has, works on it, and waits for a line
  *   tenant local         asks what the process knows
+ *   tenant handles       orders work by the handles of default streams
  *   tenant once          works, and has no device node open
  *   tenant child         the same, with a child that executes it
  */
@@ -95,6 +96,7 @@ int main(int count, char **words)
         {"endless", launch_until_ended},
         {"devices", show_devices},
         {"local", ask_what_is_local},
+        {"handles", order_by_handles},
         {"once", work_once},
         {"child", work_with_child},
     };

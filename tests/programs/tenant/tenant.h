@@ -71,6 +71,10 @@ void show_devices(void);
 /* Writes a line to stderr before each question whose answer the process has, and one behind all. */
 void ask_what_is_local(void);
 
+/* Works in the default streams, by each of their handles and in each form of the calls, and demands
+ * the order that CUDA promises. */
+void order_by_handles(void);
+
 /* Prints "ready" behind some launches, and launches until it is ended. */
 void launch_until_ended(void);
 
