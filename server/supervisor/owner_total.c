@@ -109,6 +109,90 @@ void owner_total_view(const struct supervisor *supervisor, const struct account_
 }
 
 /* Whether two allowances say the same of a bound, and not that it is unset. */
+/* ---- groups ---- */
+
+static int compare_gids(const void *a, const void *b)
+{
+    const uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+    return (one > other) - (one < other);
+}
+
+/* The gids of all clients that have accounts, each once, ascending; *count: how many. NULL: none,
+ * or without memory, with *count 0 or not. */
+static uint32_t *gids_present(const struct server *server, size_t *count)
+{
+    const struct session *session;
+    size_t room = 0, used = 0, unique = 0;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        room += has_accounts(session) ? session->identity.gid_count : 0;
+    *count = room;
+    uint32_t *gids = room ? malloc(room * sizeof *gids) : NULL;
+    if (!gids)
+        return NULL;
+    LIST_FOR_EACH (session, &server->session_list, link)
+        for (size_t i = 0; has_accounts(session) && i < session->identity.gid_count; i++)
+            gids[used++] = session->identity.gids[i];
+    qsort(gids, used, sizeof *gids, compare_gids);
+    for (size_t i = 0; i < used; i++)
+        if (!unique || gids[unique - 1] != gids[i])
+            gids[unique++] = gids[i];
+    *count = unique;
+    return gids;
+}
+
+static bool has_limit(const struct server *server, const struct account_owner *owner,
+                      struct allowance *limits)
+{
+    total_override_limits(&server->total_overrides, server->config, owner, limits);
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (allowance_has(limits, i, ALLOWANCE_LIMIT))
+            return true;
+    return false;
+}
+
+static void tell_group(const struct server *server, const struct account_owner *owner,
+                       const struct allowance *limits, owner_total_group *each, void *context)
+{
+    const struct session *session;
+    for (uint32_t device = 0; device < server->device_count; device++) {
+        struct group_total total = {.gid = owner->id, .device = device};
+        for (enum resource i = 0; i < RESOURCES; i++)
+            total.limit[i] = session_quota_total_limit(
+                limits, i, allowance_resource(i)->of_device ? &server->devices[device] : NULL);
+        LIST_FOR_EACH (session, &server->session_list, link)
+            if (client_counts(session, owner) && session->device->index == device) {
+                total.clients++;
+                total.memory_held += quota_claim(&session->quotas[RESOURCE_MEMORY]);
+            }
+        each(context, &total);
+    }
+}
+
+int owner_total_each_group(const struct supervisor *supervisor, uint32_t most,
+                           owner_total_group *each, void *context)
+{
+    const struct server *server = &supervisor->server;
+    size_t count;
+    uint32_t *gids = gids_present(server, &count), told = 0;
+    int left_out = 0;
+    if (!gids)
+        return count ? -ENOMEM : 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct account_owner owner = {.kind = TOTAL_GROUP, .id = gids[i]};
+        struct allowance limits;
+        if (!has_limit(server, &owner, &limits))
+            continue;
+        if (told++ < most)
+            tell_group(server, &owner, &limits, each, context);
+        else
+            left_out++;
+    }
+    free(gids);
+    return left_out;
+}
+
+/* ---- others ---- */
+
 static bool bound_agrees(const struct allowance *a, const struct allowance *b,
                          enum resource resource, enum allowance_bound bound)
 {

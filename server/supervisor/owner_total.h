@@ -56,6 +56,22 @@ void owner_total_view(const struct supervisor *supervisor, const struct account_
 uint64_t owner_total_user_limit(const struct supervisor *supervisor, uint32_t uid,
                                 enum resource resource, uint32_t device);
 
+/* A group's total on one device. */
+struct group_total {
+    uint32_t gid, device;
+    uint32_t clients;          /* that count in it, on this device */
+    uint64_t limit[RESOURCES]; /* PROTO_UNSET: none */
+    uint64_t memory_held; /* device memory: what each client uses or is guaranteed, whichever is
+                             more */
+};
+typedef void owner_total_group(void *context, const struct group_total *total);
+
+/* Calls `each` for the groups that have a limit in total and an attached client, in ascending
+ * order, for each device; `most` groups at most. Returns how many groups were left out, or
+ * -ENOMEM. */
+int owner_total_each_group(const struct supervisor *supervisor, uint32_t most,
+                           owner_total_group *each, void *context);
+
 /* Whether owner_total_set has put a limit or a request of this resource in force that `limits` has
  * too. */
 bool owner_total_is_set(const struct supervisor *supervisor, const struct account_owner *owner,

@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """What holds for a client under the total of its user or its groups, wherever a program or a person reads it."""
 import contextlib
+import grp
 import json
 import os
 import subprocess
@@ -230,6 +231,28 @@ class Lists(WithClients):
                              [None, None, whole // 4])
             done = run(os.path.join(BUILD, "bin/gpushare-exporter"), "--once", "--socket", it.server.admin)
             self.assertEqual(Exposition(done.stdout).of("gpushare_user_time_limit_ratio"), {})
+
+    def test_metrics_have_the_totals_of_groups(self):
+        text = f"groups:\n  - gid: {GID}\n    threads: {{limit: 50%}}\n    memory: {{limit: 64M}}\n  - gid: 4242\n    memory: {{limit: 1G}}\n"
+        with self.configured(text) as it:
+            self.assertEqual(self.ctl(it, "metrics")["groups"], [], "nobody is there")
+            clients = [self.attached(it.server, memory_request=24 * MIB), self.attached(it.server)]
+            clients[1].ask("memory_alloc", count=10 * MIB)
+            answer = self.ctl(it, "metrics")
+            self.assertEqual(answer["groups"], [{"device": 0, "gid": GID, "clients": 2, "threads_limit_percent": 50, "time_limit_percent": None,
+                                                 "memory_limit_bytes": 64 * MIB, "memory_held_bytes": 34 * MIB}])
+            self.assertEqual(answer["groups_left_out"], 0)
+            self.assertEqual(self.ctl(it, "get", "group", str(GID))["total"]["memory"][0]["used_bytes"], 34 * MIB)
+            done = run(os.path.join(BUILD, "bin/gpushare-exporter"), "--once", "--socket", it.server.admin)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            seen, gpu = Exposition(done.stdout), {"gpu": "0", "UUID": answer["devices"][0]["uuid"]}
+            names = ("clients", "memory_held_bytes", "memory_limit_bytes", "threads_limit_ratio")
+            self.assertEqual([seen.one(f"gpushare_group_{metric}", gid=str(GID), **gpu) for metric in names], [2, 34 * MIB, 64 * MIB, 0.5])
+            self.assertEqual(seen.of("gpushare_group_time_limit_ratio"), {})
+            self.assertEqual(seen.one("gpushare_group_info", gid=str(GID), group=grp.getgrgid(GID).gr_name), 1)
+            for client in clients:
+                client.close()
+            await_true(lambda: not self.ctl(it, "metrics")["groups"], it.server.text)
 
     def test_the_accounting_has_the_limit_in_force(self):
         def last():

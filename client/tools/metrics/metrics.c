@@ -44,6 +44,9 @@ static const struct column of_server[] = {
       "Connections that were one too many, or that could not attach."},
      "clients_refused",
      0},
+    {{"gpushare_groups_left_out", GAUGE, NULL, "Groups without series of their own."},
+     "groups_left_out",
+     0},
     {{"gpushare_clients_left_out", GAUGE, NULL, "Clients without series of their own."},
      "clients_left_out",
      0},
@@ -151,6 +154,29 @@ static const struct column of_user[] = {
      0},
 };
 
+static const struct column of_group[] = {
+    {{"gpushare_group_clients", GAUGE, NULL, "Clients of the group's members on the GPU."},
+     "clients",
+     0},
+    {{"gpushare_group_memory_held_bytes", GAUGE, "bytes",
+      "Device memory that counts in the group's total: allocated or guaranteed, whichever is "
+      "more."},
+     "memory_held_bytes",
+     0},
+    {{"gpushare_group_memory_limit_bytes", GAUGE, "bytes",
+      "Limit of the device memory of all clients of the group together."},
+     "memory_limit_bytes",
+     0},
+    {{"gpushare_group_threads_limit_ratio", GAUGE, "ratio",
+      "Limit of the multiprocessors of all clients of the group together."},
+     "threads_limit_percent",
+     0.01},
+    {{"gpushare_group_time_limit_ratio", GAUGE, "ratio",
+      "Limit of the GPU's time of all clients of the group together."},
+     "time_limit_percent",
+     0.01},
+};
+
 static const struct column of_client[] = {
     {{"gpushare_client_memory_used_bytes", GAUGE, "bytes",
       "Device memory that the client has allocated."},
@@ -203,7 +229,7 @@ struct writing {
 /* The labels of one sample, with the memory of those that are numbers. */
 struct naming {
     struct exposition_labels labels;
-    char gpu[24], client[24], uid[24];
+    char gpu[24], client[24], uid[24], gid[24];
 };
 
 static const char *text_of(const json_t *row, const char *member)
@@ -250,6 +276,12 @@ static void name_user_row(struct naming *naming, const struct writing *writing, 
 {
     name_gpu(naming, writing, json_object_get(row, "device"));
     name_uid(naming, json_object_get(row, "uid"), "others");
+}
+
+static void name_group_row(struct naming *naming, const struct writing *writing, const json_t *row)
+{
+    name_gpu(naming, writing, json_object_get(row, "device"));
+    exposition_label(&naming->labels, "gid", number_text(naming->gid, json_object_get(row, "gid")));
 }
 
 static void name_client_row(struct naming *naming, const struct writing *writing, const json_t *row)
@@ -456,6 +488,32 @@ static void put_users(struct writing *writing)
     put_histogram(writing, "users", "latencies", NULL, &latency);
 }
 
+/* A group has a row for each GPU, in their order, and one name. */
+static void put_group_names(struct writing *writing)
+{
+    static const struct exposition_family family = {"gpushare_group", INFO, NULL,
+                                                    "The name of the group."};
+    const json_t *list = rows_of(writing, "groups"), *row;
+    exposition_begin(&writing->text, &family);
+    for (size_t i = 0; (row = json_array_get(list, i)); i++) {
+        const json_t *gid = json_object_get(row, "gid");
+        if (i && json_equal(json_object_get(json_array_get(list, i - 1), "gid"), gid))
+            continue;
+        struct naming naming = {.labels = {.count = 0}};
+        char *name = id_name_of(ID_NAME_GROUP, (uint32_t)json_integer_value(gid));
+        exposition_label(&naming.labels, "gid", number_text(naming.gid, gid));
+        exposition_label(&naming.labels, "group", name ? name : "");
+        exposition_sample(&writing->text, &naming.labels, 1);
+        free(name);
+    }
+}
+
+static void put_groups(struct writing *writing)
+{
+    put_group_names(writing);
+    PUT_COLUMNS(writing, "groups", name_group_row, of_group);
+}
+
 static void put_clients(struct writing *writing)
 {
     static const struct exposition_family throttled = {
@@ -494,6 +552,7 @@ void metrics_write(FILE *out, enum exposition_form form, const json_t *answer,
         put_server(&writing);
         put_gpus(&writing);
         put_users(&writing);
+        put_groups(&writing);
         put_clients(&writing);
     }
     exposition_end(&writing.text);

@@ -9,6 +9,9 @@
 #include "server/supervisor/owner_total.h"
 #include "server/supervisor/view.h"
 
+/* A rule without a gid gives every group a total of its own. */
+enum { GROUPS_MAX = 100 };
+
 static json_t *uid_json(uint32_t uid)
 {
     return uid == HISTORY_NOBODY ? json_null() : json_integer(uid);
@@ -158,6 +161,35 @@ static json_t *users_json(const struct supervisor *supervisor, const struct hist
     return rows;
 }
 
+static void add_group(void *context, const struct group_total *total)
+{
+    json_t **rows = context;
+    struct admin_json row = admin_json_new();
+    admin_json_put(&row, "device", json_integer(total->device));
+    admin_json_put(&row, "gid", json_integer(total->gid));
+    admin_json_put(&row, "clients", json_integer(total->clients));
+    admin_json_put(&row, "threads_limit_percent", share_or_null(total->limit[RESOURCE_THREADS]));
+    admin_json_put(&row, "time_limit_percent", share_or_null(total->limit[RESOURCE_TIME]));
+    admin_json_put(&row, "memory_limit_bytes", admin_json_amount(total->limit[RESOURCE_MEMORY]));
+    admin_json_put(&row, "memory_held_bytes", admin_json_amount(total->memory_held));
+    if (*rows && json_array_append_new(*rows, admin_json_finish(&row)) < 0) {
+        json_decref(*rows);
+        *rows = NULL;
+    }
+}
+
+static void put_groups(struct admin_json *answer, const struct supervisor *supervisor)
+{
+    json_t *rows = json_array();
+    const int left_out = owner_total_each_group(supervisor, GROUPS_MAX, add_group, &rows);
+    if (left_out < 0) {
+        json_decref(rows);
+        rows = NULL;
+    }
+    admin_json_put(answer, "groups", rows);
+    admin_json_put(answer, "groups_left_out", json_integer(left_out));
+}
+
 struct showing {
     json_t *rows; /* NULL: there was no memory */
     uint32_t left, left_out;
@@ -216,6 +248,7 @@ json_t *admin_metrics_answer(struct supervisor *supervisor, uint32_t shown)
     admin_json_put(&answer, "devices", devices_json(supervisor, history));
     admin_json_put(&answer, "faults", faults_json(history));
     admin_json_put(&answer, "users", users_json(supervisor, history));
+    put_groups(&answer, supervisor);
     view_each_client(supervisor, show_client, &showing);
     admin_json_put(&answer, "client_rows", showing.rows);
     admin_json_put(&answer, "clients_left_out", json_integer(showing.left_out));

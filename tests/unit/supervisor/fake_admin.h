@@ -353,6 +353,21 @@ uint64_t owner_total_user_limit(const struct supervisor *self, uint32_t uid, enu
     return view.limit;
 }
 
+int owner_total_each_group(const struct supervisor *self, uint32_t most, owner_total_group *each,
+                           void *context)
+{
+    (void)self;
+    (void)most;
+    each(context, &(struct group_total){.gid = 50,
+                                        .clients = 2,
+                                        .limit = {[RESOURCE_THREADS] = 2500,
+                                                  [RESOURCE_TIME] = PROTO_UNSET,
+                                                  [RESOURCE_MEMORY] = 1 << 20,
+                                                  [RESOURCE_HOST_MEMORY] = PROTO_UNSET},
+                                        .memory_held = 4096});
+    return 3;
+}
+
 bool owner_total_is_set(const struct supervisor *self, const struct account_owner *owner,
                         enum resource resource, const struct allowance *limits)
 {
