@@ -61,8 +61,8 @@ bool dialect_unit_is_missing(const char *text, size_t length);
 enum { DIALECT_FORM_ROOM = 128 };
 
 /* The words for what a refused text should have been: `form`; or, if its unit is missing, the form
- * with the value and its remedy, written to room. form: one of those above or a variable's own; share:
- * whether a per cent value could be meant too. Returns form or room. */
+ * with the value and its remedy, written to room. form: one of those above or a variable's own;
+ * share: whether a per cent value could be meant too. Returns form or room. */
 const char *dialect_form(const char *form, bool share, const char *text, size_t length,
                          char room[DIALECT_FORM_ROOM]);
 
