@@ -48,9 +48,9 @@ static void show_server(FILE *out, const json_t *answer, bool wide)
     char shown[4200];
     snprintf(shown, sizeof shown, "%s", path ? path : "-");
     table_clean(shown);
-    fprintf(out, "gpushared %s (protocol %s), pid %s, up %s", cell_text(answer, "server_version", a),
-            cell_text(answer, "protocol_version", b), cell_integer(answer, "pid", c),
-            cell_duration(answer, "uptime_seconds", d));
+    fprintf(out, "gpushared %s (protocol %s), pid %s, up %s",
+            cell_text(answer, "server_version", a), cell_text(answer, "protocol_version", b),
+            cell_integer(answer, "pid", c), cell_duration(answer, "uptime_seconds", d));
     if (took_over(answer))
         fprintf(out, " (this process %s)", cell_duration(answer, "process_uptime_seconds", d));
     fputc('\n', out);
