@@ -102,6 +102,32 @@ class Memory(WithClients):
             self.assertEqual((one.take(), small.take()), ((0, 16, 0), (0, 16, 0)))
             self.assertEqual(one.take(2), (OUT_OF_MEMORY, 16, 0))
 
+    def test_a_program_sees_what_others_leave_of_the_gpu(self):
+        with self.configured("{}\n") as it:
+            one = Program(self, it.server)
+            result, size, free = one.take()
+            self.assertEqual((result, free), (0, size))
+            other = self.attached(it.server)
+            address = other.ask("memory_alloc", count=40 * MIB)["address"]
+            self.assertEqual(one.take(), (0, size, size - 40))
+            # What is requested is held, and is its client's own.
+            sure = self.attached(it.server, memory_request=24 * MIB)
+            self.assertEqual(one.take(), (0, size, size - 64))
+            self.assertEqual((self.left(sure), self.left(other)), ((size, size - 40), (size, size - 64)))
+            # A limit is the size; what is free of it may be less.
+            small = Program(self, it.server, GPUSHARE_MEMORY_LIMIT="32M")
+            self.assertEqual(small.take(), (0, 32, 32))
+            # What is shown is to be had, and no more.
+            self.assertEqual(one.take(size - 62), (OUT_OF_MEMORY, size, size - 64))
+            self.assertEqual(one.take(size - 74), (0, size, 10))
+            self.assertEqual(small.take(), (0, 32, 10))
+            self.assertEqual(one.take(10), (0, size, 0))
+            self.assertEqual((small.take(), self.left(other)), ((0, 32, 0), (size, 0)))
+            self.assertEqual(self.left(sure), (size, 24))
+            other.ask("memory_free", address=address)
+            one.await_free(40)
+            self.assertEqual(small.take(), (0, 32, 32))
+
     def test_freed_memory_that_a_program_keeps_is_free_under_a_total(self):
         with self.configured(f"users: [{{uid: {UID}, memory: {{limit: 1G}}}}]\n") as it:
             done = subprocess.run([PROGRAM, "calls"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
@@ -123,6 +149,21 @@ class Memory(WithClients):
             # All of it, but for what the other one uses.
             self.assertGreater(free, 256 - 8)
             self.assertEqual(one.take(free), (0, 256, 0))
+
+    def test_memory_that_another_program_keeps_idle_is_free_on_the_gpu(self):
+        with self.configured("{}\n") as it:
+            keeper = subprocess.Popen([PROGRAM, "keep"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                      env={**ENV, "LD_LIBRARY_PATH": LIBRARIES, "GPUSHARE_SOCKET": it.server.client})
+            self.addCleanup(keeper.communicate)
+            self.assertTrue(keeper.stdout.readline())
+            row, = it.clients()
+            self.assertGreater(row["memory"]["used_bytes"], 90 * MIB)
+            one = Program(self, it.server)
+            result, size, free = one.take()
+            self.assertEqual(result, 0)
+            self.assertGreater(free, size - 8)
+            # More than the other one would leave, and less than the driver keeps for itself.
+            self.assertEqual(one.take(free - 40), (0, size, 40))
 
     @CHANGES
     def test_the_strictest_total_holds_and_what_is_requested_stays(self):

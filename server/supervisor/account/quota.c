@@ -176,18 +176,33 @@ uint64_t quota_gives_up(const struct quota *quota, uint64_t idle)
     return quota_claim(quota) - max(quota->used - idle, quota->guarantee);
 }
 
+/* The room in a total or in a quota above when this one and the others have given up. */
+static uint64_t left_in(const struct quota *total, uint64_t given_up, quota_others *others,
+                        const void *context)
+{
+    const uint64_t theirs = others ? others(context, total) : 0;
+    return saturating_sub(total->limit, saturating_sub(total->used - given_up, theirs));
+}
+
 uint64_t quota_left_in_totals(const struct quota *quota, uint64_t idle, quota_others *others,
                               const void *context)
 {
     const uint64_t used = quota->used - idle, given_up = quota_gives_up(quota, idle);
     uint64_t left = UINT64_MAX;
-    for (const struct quota_link *link = quota->totals; link; link = link->next) {
-        const uint64_t theirs = others ? others(context, link->total) : 0;
-        left = min(left, saturating_sub(link->total->limit,
-                                        saturating_sub(link->total->used - given_up, theirs)));
-    }
+    for (const struct quota_link *link = quota->totals; link; link = link->next)
+        left = min(left, left_in(link->total, given_up, others, context));
     return left_beside(saturating_sub(quota->limit, used), left,
                        quota_claim(quota) - given_up - used);
+}
+
+uint64_t quota_left_above(const struct quota *quota, uint64_t idle, quota_others *others,
+                          const void *context)
+{
+    const uint64_t used = quota->used - idle, given_up = quota_gives_up(quota, idle);
+    uint64_t left = UINT64_MAX;
+    for (const struct quota *q = quota->parent; q; q = q->parent)
+        left = min(left, left_in(q, given_up, others, context));
+    return left_beside(UINT64_MAX, left, quota_claim(quota) - given_up - used);
 }
 
 void quota_return(struct charge *charge)

@@ -96,7 +96,7 @@ uint64_t quota_left(const struct quota *quota);
  * idle: at most what is used. */
 uint64_t quota_gives_up(const struct quota *quota, uint64_t idle);
 
-/* Sums quota_gives_up of the other members of a total. */
+/* Sums quota_gives_up of the other members of a total, or of those below a quota above. */
 typedef uint64_t quota_others(const void *context, const struct quota *total);
 
 /* The amount that its own limit and its totals would leave if `idle` of its charge were returned,
@@ -104,6 +104,10 @@ typedef uint64_t quota_others(const void *context, const struct quota *total);
  * NULL, they give up nothing. */
 uint64_t quota_left_in_totals(const struct quota *quota, uint64_t idle, quota_others *others,
                               const void *context);
+
+/* The amount that the quotas above alone would leave it then; UINT64_MAX without one. */
+uint64_t quota_left_above(const struct quota *quota, uint64_t idle, quota_others *others,
+                          const void *context);
 
 /* Gives a charge back and empties it. Idempotent. */
 void quota_return(struct charge *charge);

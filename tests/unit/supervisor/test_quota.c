@@ -228,6 +228,13 @@ static void a_total_counts_all_accounts_that_joined_it(void **state)
     quota_close(&device);
 }
 
+/* context: the quota that is asked about. */
+static uint64_t gives_seven(const void *context, const struct quota *total)
+{
+    assert_ptr_equal(total, context);
+    return 7;
+}
+
 static void what_totals_leave_is_found_as_if_idle_charges_were_returned(void **state)
 {
     (void)state;
@@ -250,11 +257,22 @@ static void what_totals_leave_is_found_as_if_idle_charges_were_returned(void **s
     assert_int_equal(quota_left_in_totals(&a, 0, NULL, NULL), 10);
     assert_int_equal(quota_left_in_totals(&a, 30, NULL, NULL), 40);
     assert_int_equal(quota_left_in_totals(&b, 15, NULL, NULL), 25);
+    assert_true(quota_left_above(&device, 0, NULL, NULL) == UINT64_MAX);
+    assert_int_equal(quota_left_above(&a, 0, NULL, NULL), 30);
+    assert_int_equal(quota_left_above(&a, 30, NULL, NULL), 60);
+    assert_int_equal(quota_left_above(&b, 15, NULL, NULL), 45);
+    assert_int_equal(quota_left_above(&b, 15, gives_seven, &device), 52);
     /* A guarantee keeps what idle charges give up, for its own quota alone. */
     assert_int_equal(quota_guarantee(&b, 50, NULL), 0);
+    assert_int_equal(quota_left_above(&a, 0, NULL, NULL), 20);
+    assert_int_equal(quota_left_above(&b, 0, NULL, NULL), 30);
+    assert_int_equal(quota_left_above(&b, 15, NULL, NULL), 45);
     assert_int_equal(quota_left_in_totals(&a, 0, NULL, NULL), 0);
     assert_int_equal(quota_left_in_totals(&b, 0, NULL, NULL), 10);
     assert_int_equal(quota_left_in_totals(&b, 15, NULL, NULL), 25);
+    device.limit = 60;
+    assert_int_equal(quota_left_above(&a, 0, NULL, NULL), 0);
+    assert_int_equal(quota_left_above(&b, 0, NULL, NULL), 10);
     /* A total below what is used leaves nothing but the guarantee. */
     user.limit = 20;
     assert_int_equal(quota_left_in_totals(&a, 5, NULL, NULL), 0);

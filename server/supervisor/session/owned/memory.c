@@ -786,13 +786,26 @@ static uint64_t used_of(const struct session *session, enum resource resource, u
                limit - quota_left_in_totals(quota, idle, lent ? idle_of_others : NULL, session));
 }
 
+/* What others hold of the device is not free either, whoever they are. Host memory that the server
+ * keeps gives way at once. */
+static uint64_t device_used_of(const struct session *session, uint64_t limit, uint64_t idle)
+{
+    const struct quota *quota = &session->quotas[RESOURCE_MEMORY];
+    const uint64_t used = used_of(session, RESOURCE_MEMORY, limit, idle);
+    idle = min(idle, quota->used);
+    uint64_t left = quota_left_above(quota, idle, NULL, NULL);
+    if (left < saturating_sub(limit, used) && !look_due_in(session))
+        left = quota_left_above(quota, idle, idle_of_others, session);
+    return max(used, saturating_sub(limit, left));
+}
+
 void session_memory_query(struct session *session, struct channel_message *message)
 {
     const struct allowance granted = session_limits_in_force(session);
     const uint64_t idle = session_idle_memory_charged(session);
     struct proto_memory_info body = {
         .limit = granted.memory.limit,
-        .used = used_of(session, RESOURCE_MEMORY, granted.memory.limit, idle),
+        .used = device_used_of(session, granted.memory.limit, idle),
         .host_limit = granted.host_memory.limit,
         .host_used = used_of(session, RESOURCE_HOST_MEMORY, granted.host_memory.limit, 0)};
     session_answer(session, PROTO_MEMORY_INFO, message->header.serial, &body, NULL, 0);
