@@ -108,9 +108,6 @@ void owner_total_view(const struct supervisor *supervisor, const struct account_
         view_memory(supervisor, owner, resource, device, view);
 }
 
-/* Whether two allowances say the same of a bound, and not that it is unset. */
-/* ---- groups ---- */
-
 static int compare_gids(const void *a, const void *b)
 {
     const uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
@@ -191,8 +188,7 @@ int owner_total_each_group(const struct supervisor *supervisor, uint32_t most,
     return left_out;
 }
 
-/* ---- others ---- */
-
+/* Whether two allowances say the same of a bound, and not that it is unset. */
 static bool bound_agrees(const struct allowance *a, const struct allowance *b,
                          enum resource resource, enum allowance_bound bound)
 {

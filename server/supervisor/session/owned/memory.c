@@ -786,8 +786,8 @@ static uint64_t used_of(const struct session *session, enum resource resource, u
                limit - quota_left_in_totals(quota, idle, lent ? idle_of_others : NULL, session));
 }
 
-/* What others hold of the device is not free either, whoever they are. Host memory that the server
- * keeps gives way at once. */
+/* Memory of the device that others hold is not free either, whoever they are. Host memory that the
+ * server keeps gives way at once. */
 static uint64_t device_used_of(const struct session *session, uint64_t limit, uint64_t idle)
 {
     const struct quota *quota = &session->quotas[RESOURCE_MEMORY];
