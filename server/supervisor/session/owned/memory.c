@@ -14,6 +14,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/session/owned/idle_memory.h"
+#include "server/supervisor/session/owned/lend.h"
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/quota.h"
 #include "server/supervisor/session/request.h"
@@ -65,88 +66,11 @@ static void want_queue(struct want *want)
 /* Memory that is taken from a client comes when that client's work is done, which may be never. */
 enum { OTHERS_WAIT_MS = 2000 };
 
-/* Whether memory may be taken from the client now: its worker knows it. */
-static bool gives_idle(const struct session *session)
-{
-    return session->state == PROTO_CONNECTION_STATE_ATTACHED && session->at_worker &&
-           !session->held && !session->down;
-}
-
-/* From another client: as much as its charge has to fall by. */
-static uint64_t take_idle(struct session *session, uint64_t least)
-{
-    uint64_t bytes =
-        gives_idle(session) ? session_idle_memory_take(session, least, session_memory_return) : 0;
-    if (bytes)
-        session_touch(session);
-    return bytes;
-}
-
-/* For the client itself, whose next small blocks fit between those that it uses. */
-static void take_own_idle(struct session *session)
-{
-    if (gives_idle(session) && session_idle_memory_take_all(session, session_memory_return))
-        session_touch(session);
-}
-
-static bool counts_in(const struct session *session, const struct quota *total)
-{
-    const struct quota *own = &session->quotas[RESOURCE_MEMORY];
-    const struct quota_link *link = own->totals;
-    while (link && link->total != total)
-        link = link->next;
-    return link || own->parent == total;
-}
-
-static bool is_other(const struct session *session, const struct session *other)
-{
-    return other != session && other->device == session->device;
-}
-
-/* Returns whether the others had any. */
-static bool take_others(const struct session *session, const struct quota *culprit, uint64_t bytes)
-{
-    uint64_t taken = 0;
-    struct session *other;
-    LIST_FOR_EACH (other, &session->server->session_list, link)
-        if (taken < bytes && is_other(session, other) && counts_in(other, culprit))
-            taken += take_idle(other, bytes - taken);
-    return taken != 0;
-}
-
-/* A look at all the others costs what there are of them, and requests that are refused cost their
- * client nothing. So looks that take longer than a small request does have a tenth of the loop's
- * time, for all clients of a user together. */
-enum { CHEAP_LOOK_NS = 50000, LOOK_REST = 9 };
-
-/* 0: now; otherwise in how many milliseconds the session may have the others looked at. */
-static uint64_t look_due_in(const struct session *session)
-{
-    uint64_t rest = saturating_sub(session->user_share->next_look, clock_now());
-    return (rest + UNITS_MS - 1) / UNITS_MS;
-}
-
-static void rest_after_look(const struct session *session, uint64_t began)
-{
-    uint64_t ended = clock_now();
-    if (ended - began > CHEAP_LOOK_NS)
-        session->user_share->next_look = ended + LOOK_REST * (ended - began);
-}
-
-static bool look_at_others(const struct session *session, const struct quota *culprit,
-                           uint64_t bytes)
-{
-    uint64_t began = clock_now();
-    bool any = take_others(session, culprit, bytes);
-    rest_after_look(session, began);
-    return any;
-}
-
 static bool others_free(const struct session *session)
 {
     const struct session *other;
     LIST_FOR_EACH (other, &session->server->session_list, link)
-        if (is_other(session, other) && frees_pending(other))
+        if (session_lend_is_other(session, other) && frees_pending(other))
             return true;
     return false;
 }
@@ -164,9 +88,9 @@ bool session_memory_await_others(struct session *session, const struct quota *cu
 {
     uv_timer_t *timer = &session->memory_wait;
     uint64_t now = uv_now(session->server->loop);
-    uint64_t left = culprit ? look_due_in(session) : 0;
+    uint64_t left = culprit ? session_lend_due_in(session) : 0;
     if (!left) {
-        if (culprit && look_at_others(session, culprit, bytes) && !*until)
+        if (culprit && session_lend_look(session, culprit, bytes) && !*until)
             *until = now + OTHERS_WAIT_MS;
         if (now >= *until || !others_free(session))
             return false;
@@ -201,7 +125,7 @@ static bool want_waits(struct want *want, const struct quota *culprit, uint64_t 
 {
     struct session *session = want->session;
     if (!frees_pending(session))
-        take_own_idle(session);
+        session_lend_take_own(session);
     return frees_pending(session) ||
            session_memory_await_others(session, culprit, bytes, &want->until);
 }
@@ -210,9 +134,9 @@ void session_memory_make_room(struct session *session, uint64_t request)
 {
     const struct quota *memory = &session->quotas[RESOURCE_MEMORY];
     if (memory->used > memory->limit)
-        take_own_idle(session);
+        session_lend_take_own(session);
     if (request && request <= memory->parent->limit)
-        take_others(session, memory->parent, request);
+        session_lend_take(session, memory->parent, request);
 }
 
 /* ---- regions: from the worker and back to it ---- */
@@ -760,30 +684,16 @@ void session_memory_free(struct session *session, struct channel_message *messag
     session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
 }
 
-/* The idle memory of others in a total, which a request of this client's would be given. */
-static uint64_t idle_of_others(const void *context, const struct quota *total)
-{
-    const struct session *session = context, *other;
-    uint64_t began = clock_now(), sum = 0;
-    LIST_FOR_EACH (other, &session->server->session_list, link)
-        if (is_other(session, other) && gives_idle(other) && counts_in(other, total)) {
-            const struct quota *quota = &other->quotas[RESOURCE_MEMORY];
-            sum += quota_gives_up(quota, min(session_idle_memory_charged(other), quota->used));
-        }
-    rest_after_look(session, began);
-    return sum;
-}
-
 /* Clients take what is free to be the limit without this, so it has what others hold of a total. A
  * limit may have been lowered below what the client uses. */
 static uint64_t used_of(const struct session *session, enum resource resource, uint64_t limit,
                         uint64_t idle)
 {
     const struct quota *quota = &session->quotas[resource];
-    const bool lent = resource == RESOURCE_MEMORY && !look_due_in(session);
+    const bool lent = resource == RESOURCE_MEMORY && !session_lend_due_in(session);
     idle = min(idle, quota->used);
     return max(quota->used - idle,
-               limit - quota_left_in_totals(quota, idle, lent ? idle_of_others : NULL, session));
+               limit - quota_left_in_totals(quota, idle, lent ? session_lend_idle : NULL, session));
 }
 
 /* Memory of the device that others hold is not free either, whoever they are. Host memory that the
@@ -794,8 +704,8 @@ static uint64_t device_used_of(const struct session *session, uint64_t limit, ui
     const uint64_t used = used_of(session, RESOURCE_MEMORY, limit, idle);
     idle = min(idle, quota->used);
     uint64_t left = quota_left_above(quota, idle, NULL, NULL);
-    if (left < saturating_sub(limit, used) && !look_due_in(session))
-        left = quota_left_above(quota, idle, idle_of_others, session);
+    if (left < saturating_sub(limit, used) && !session_lend_due_in(session))
+        left = quota_left_above(quota, idle, session_lend_idle, session);
     return max(used, saturating_sub(limit, left));
 }
 
