@@ -203,7 +203,7 @@ static void demand_done(uint32_t seen)
     CHECK(word_at(filled) == 0x05050505);
 }
 
-/* What is put in without a wait. */
+/* Work that is put in without a wait. */
 static void check_order(const struct form *form, cuda_stream handle, int must_wait)
 {
     put_in(form, handle);

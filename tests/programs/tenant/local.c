@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Questions whose answers the process has. A tracer sees a line for each, and what it does. What
- * memory there is depends on others, and is none of them. */
+/* Questions whose answers the process has. A tracer sees a line for each, and the system calls of
+ * its answer. The size of the memory depends on others, so it is none of them. */
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,7 +144,7 @@ void ask_what_is_local(void)
     OK(cuDeviceGetDefaultMemPool(&pool, 0));
     OK(cuEventRecord(event, stream));
     OK(cuCtxSynchronize());
-    /* What the runtime loads, and what depends on the driver, is known from the first time on. */
+    /* Kernels are loaded, and the driver's answers known, from the first time on. */
     ask_all();
     aloud = true;
     ask_all();
