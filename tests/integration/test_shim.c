@@ -360,9 +360,10 @@ static void in_child(open_waiting *open, size_t which)
     if (child == 0) {
         size_t next = (which + 1) % COUNT(calls);
         open(calls[which].name);
-        /* Freeing plain memory waits on the software GPU without a lock too. */
-        if (calls[next].call != free_plain)
-            stops_nobody(calls[next].call);
+        driver_call *call = calls[next].call;
+        /* Taking memory away waits on the software GPU without a lock too. */
+        if (call != free_plain && call != free_host && call != unregister)
+            stops_nobody(call);
         stops_all(calls[which].call);
         _exit(0);
     }

@@ -175,6 +175,13 @@ cuda_result front_managed_alloc(cuda_device_ptr *ptr, size_t bytes)
     return alloc_or_collect(ptr, bytes, true);
 }
 
+/* Taking memory away waits for the work in flight, which may use it, as on hardware. With the
+ * context's lock the call itself waits, as its class says. */
+static cuda_result await_work(struct device *device)
+{
+    return device_settings()->context_lock ? CUDA_OK : api_await(device);
+}
+
 cuda_result cuMemFree_v2(cuda_device_ptr ptr)
 {
     struct device *device;
@@ -186,9 +193,7 @@ cuda_result cuMemFree_v2(cuda_device_ptr ptr)
     if (!driver_pool_disown(ptr))
         return CUDA_ERR_INVALID_VALUE;
     sync_memory_forget(ptr);
-    /* As on hardware, freeing waits for the device. */
-    if (!device_settings()->context_lock)
-        DRIVER_TRY(api_await(device));
+    DRIVER_TRY(await_work(device));
     context_lock_call(device, CONTEXT_CALL_FREE);
     result = device_check();
     if (result == CUDA_OK)
@@ -217,6 +222,7 @@ cuda_result cuMemHostUnregister(void *ptr)
     cuda_result result;
 
     DRIVER_TRY(api_current(&device));
+    DRIVER_TRY(await_work(device));
     context_lock_call(device, CONTEXT_CALL_UNREGISTER);
     result = memory_host_unregister(ptr);
     context_lock_release(device);
@@ -252,6 +258,7 @@ cuda_result cuMemFreeHost(void *ptr)
     cuda_result result;
 
     DRIVER_TRY(api_current(&device));
+    DRIVER_TRY(await_work(device));
     context_lock_call(device, CONTEXT_CALL_FREE_HOST);
     result = memory_host_free(ptr);
     context_lock_release(device);

@@ -364,6 +364,29 @@ static void host_functions_run_in_their_place(void **state)
     destroy(&stream, 1);
 }
 
+static void host_memory_is_taken_away_when_the_work_is_done(void **state)
+{
+    enum { BYTES = 1 << 16 };
+    const uint32_t long_ns = 50000000;
+    cuda_stream stream = new_stream(CUDA_STREAM_NON_BLOCKING);
+    void *pinned, *registered = aligned_alloc(4096, BYTES);
+
+    (void)state;
+    OK(cuMemAllocHost_v2(&pinned, BYTES));
+    OK(launch_sleep(1, 32, long_ns, 1, stream));
+    OK(cuMemsetD8Async((uintptr_t)pinned, 1, BYTES, stream));
+    OK(cuMemFreeHost(pinned));
+    OK(cuStreamQuery(stream));
+    OK(cuMemHostRegister_v2(registered, BYTES, 0));
+    OK(launch_sleep(1, 32, long_ns, 1, stream));
+    OK(cuMemsetD8Async((uintptr_t)registered, 2, BYTES, stream));
+    OK(cuMemHostUnregister(registered));
+    OK(cuStreamQuery(stream));
+    assert_int_equal(*(uint8_t *)registered, 2);
+    free(registered);
+    destroy(&stream, 1);
+}
+
 static void a_destroyed_stream_finishes_its_work(void **state)
 {
     cuda_stream stream = new_stream(CUDA_STREAM_NON_BLOCKING);
@@ -497,6 +520,7 @@ int main(void)
         cmocka_unit_test(the_default_stream_waits_and_is_waited_for),
         cmocka_unit_test(streams_that_share_a_queue_wait_for_each_other),
         cmocka_unit_test(host_functions_run_in_their_place),
+        cmocka_unit_test(host_memory_is_taken_away_when_the_work_is_done),
         cmocka_unit_test(a_destroyed_stream_finishes_its_work),
         cmocka_unit_test(a_module_may_go_while_its_kernel_runs),
         cmocka_unit_test(two_devices_are_two),
