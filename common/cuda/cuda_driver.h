@@ -234,7 +234,13 @@ typedef enum cuda_device_attribute {
     X(BINARY_VERSION, 6)                                                                           \
     X(CACHE_MODE_CA, 7)                                                                            \
     X(MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)                                                            \
-    X(PREFERRED_SHARED_MEMORY_CARVEOUT, 9)
+    X(PREFERRED_SHARED_MEMORY_CARVEOUT, 9)                                                         \
+    X(CLUSTER_SIZE_MUST_BE_SET, 10)                                                                \
+    X(REQUIRED_CLUSTER_WIDTH, 11)                                                                  \
+    X(REQUIRED_CLUSTER_HEIGHT, 12)                                                                 \
+    X(REQUIRED_CLUSTER_DEPTH, 13)                                                                  \
+    X(NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 14)                                                       \
+    X(CLUSTER_SCHEDULING_POLICY_PREFERENCE, 15)
 
 typedef enum cuda_function_attribute {
 #define X(name, value) CUDA_FUNC_##name = value,

@@ -136,9 +136,6 @@ static cuda_result check_function(cuda_function handle, struct gpushare_function
     return handle ? driver_connection_check((*function)->connection) : CUDA_ERR_INVALID_HANDLE;
 }
 
-/* CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET to ..._CLUSTER_SCHEDULING_POLICY_PREFERENCE. */
-enum { CLUSTER_FIRST = 10, CLUSTER_LAST = 15 };
-
 cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute, cuda_function handle)
 {
     struct gpushare_function *function;
@@ -167,11 +164,16 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute, cu
     case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
         *value = -1; /* the driver's choice */
         return CUDA_OK;
-    default:
-        if ((int)attribute < CLUSTER_FIRST || (int)attribute > CLUSTER_LAST)
-            return CUDA_ERR_INVALID_VALUE;
+    case CUDA_FUNC_CLUSTER_SIZE_MUST_BE_SET:
+    case CUDA_FUNC_REQUIRED_CLUSTER_WIDTH:
+    case CUDA_FUNC_REQUIRED_CLUSTER_HEIGHT:
+    case CUDA_FUNC_REQUIRED_CLUSTER_DEPTH:
+    case CUDA_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CUDA_FUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         *value = 0; /* no launch has clusters */
         return CUDA_OK;
+    default:
+        return CUDA_ERR_INVALID_VALUE;
     }
 }
 
@@ -194,9 +196,9 @@ cuda_result cuFuncSetAttribute(cuda_function handle, cuda_function_attribute att
 cuda_result cuFuncGetName(const char **name, cuda_function handle)
 {
     struct gpushare_function *function;
-    DRIVER_TRY(check_function(handle, &function));
-    if (!name)
+    if (!name || !handle)
         return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(check_function(handle, &function));
     *name = function->name;
     return CUDA_OK;
 }

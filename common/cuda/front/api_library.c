@@ -74,12 +74,20 @@ cuda_result cuLibraryGetKernel(cuda_kernel *kernel, cuda_library library, const 
     return cuModuleGetFunction((cuda_function *)kernel, (cuda_module)library, name);
 }
 
+/* A library needs no context, but what it is in one needs it to be current. */
+static cuda_result check_current(void)
+{
+    cuda_device device;
+    return cuCtxGetDevice(&device);
+}
+
 cuda_result cuLibraryGetModule(cuda_module *module, cuda_library library)
 {
     if (!module)
         return CUDA_ERR_INVALID_VALUE;
     if (!library)
         return CUDA_ERR_INVALID_HANDLE;
+    DRIVER_TRY(check_current());
     *module = (cuda_module)library;
     return CUDA_OK;
 }
@@ -87,6 +95,7 @@ cuda_result cuLibraryGetModule(cuda_module *module, cuda_library library)
 cuda_result cuLibraryGetGlobal(cuda_device_ptr *ptr, size_t *size, cuda_library library,
                                const char *name)
 {
+    DRIVER_TRY(check_current());
     return cuModuleGetGlobal_v2(ptr, size, (cuda_module)library, name);
 }
 
@@ -126,6 +135,7 @@ cuda_result cuKernelGetFunction(cuda_function *function, cuda_kernel kernel)
         return CUDA_ERR_INVALID_VALUE;
     if (!kernel)
         return CUDA_ERR_INVALID_HANDLE;
+    DRIVER_TRY(check_current());
     *function = (cuda_function)kernel;
     return CUDA_OK;
 }
@@ -153,6 +163,7 @@ cuda_result cuKernelGetName(const char **name, cuda_kernel kernel)
 
 cuda_result cuKernelGetParamInfo(cuda_kernel kernel, size_t index, size_t *offset, size_t *size)
 {
+    DRIVER_TRY(check_current());
     return cuFuncGetParamInfo((cuda_function)kernel, index, offset, size);
 }
 

@@ -16,15 +16,26 @@ static cuda_result device_of_stream(cuda_stream handle, cuda_device *device)
     return CUDA_OK;
 }
 
+/* Nothing has no address. Unlike cuMemAlloc, NVIDIA's driver gives it out: its own cuda.core
+ * allocates nothing from pools. */
+static cuda_result allocate(struct memory_pool *pool, cuda_device_ptr *ptr, size_t size,
+                            cuda_stream stream)
+{
+    if (size)
+        return memory_pool_alloc(pool, ptr, size, stream);
+    *ptr = 0;
+    return CUDA_OK;
+}
+
 cuda_result cuMemAllocAsync(cuda_device_ptr *ptr, size_t size, cuda_stream stream)
 {
     cuda_device device;
     struct memory_pool *pool;
-    if (!ptr || !size)
+    if (!ptr)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(device_of_stream(stream, &device));
     DRIVER_TRY(driver_pool_current(device, &pool));
-    return memory_pool_alloc(pool, ptr, size, stream);
+    return allocate(pool, ptr, size, stream);
 }
 
 /* Each device has addresses of its own, so a stream of another device can't use the memory. */
@@ -33,13 +44,13 @@ cuda_result cuMemAllocFromPoolAsync(cuda_device_ptr *ptr, size_t size, cuda_mem_
 {
     cuda_device device;
     struct memory_pool *pool;
-    if (!ptr || !size)
+    if (!ptr)
         return CUDA_ERR_INVALID_VALUE;
     DRIVER_TRY(driver_pool_check(handle, &pool));
     DRIVER_TRY(device_of_stream(stream, &device));
     if (driver_pool_device(pool) != device)
         return DRIVER_ABSENT_CASE("cuMemAllocFromPoolAsync of another GPU's pool");
-    return memory_pool_alloc(pool, ptr, size, stream);
+    return allocate(pool, ptr, size, stream);
 }
 
 cuda_result cuMemFreeAsync(cuda_device_ptr ptr, cuda_stream stream)

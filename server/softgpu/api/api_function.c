@@ -20,9 +20,9 @@ cuda_result module_object_check_function(cuda_function function)
 
 cuda_result cuFuncGetName(const char **name, cuda_function function)
 {
-    DRIVER_TRY(module_object_check_function(function));
-    if (!name)
+    if (!name || !function)
         return CUDA_ERR_INVALID_VALUE;
+    DRIVER_TRY(module_object_check_function(function));
     *name = function->info.name;
     return CUDA_OK;
 }
@@ -76,6 +76,14 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
         return CUDA_OK;
     case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
         *value = atomic_load(&function->carveout);
+        return CUDA_OK;
+    case CUDA_FUNC_CLUSTER_SIZE_MUST_BE_SET:
+    case CUDA_FUNC_REQUIRED_CLUSTER_WIDTH:
+    case CUDA_FUNC_REQUIRED_CLUSTER_HEIGHT:
+    case CUDA_FUNC_REQUIRED_CLUSTER_DEPTH:
+    case CUDA_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CUDA_FUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        *value = 0; /* no launch has clusters */
         return CUDA_OK;
     default:
         return CUDA_ERR_INVALID_VALUE;

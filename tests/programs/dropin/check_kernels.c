@@ -41,6 +41,19 @@ void check_kernels(const struct work *work)
     OK(cuFuncGetParamInfo(work->count, 1, &offset, &bytes));
     CHECK(offset == 8 && bytes == 4);
     EXPECT(CUDA_ERR_INVALID_VALUE, cuFuncGetParamInfo(work->count, 2, &offset, &bytes));
+    for (int i = CUDA_FUNC_CLUSTER_SIZE_MUST_BE_SET;
+         i <= CUDA_FUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE; i++) {
+        value = 77;
+        OK(cuFuncGetAttribute(&value, (cuda_function_attribute)i, work->count));
+        CHECK(value == 0);
+    }
+    EXPECT(CUDA_ERR_INVALID_VALUE,
+           cuFuncGetAttribute(
+               &value,
+               (cuda_function_attribute)(CUDA_FUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE + 1),
+               work->count));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuFuncGetName(&name, NULL));
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuFuncGetName(NULL, work->count));
     OK(cuFuncGetName(&name, work->count));
     CHECK(!strcmp(name, "count"));
     OK(cuFuncGetModule(&module, work->count));
@@ -57,7 +70,8 @@ void check_kernels(const struct work *work)
     EXPECT(CUDA_ERR_FILE_NOT_FOUND, cuModuleLoad(&module, "/nonexistent/image"));
 }
 
-/* A library needs no current context, and outlives the primary one. */
+/* A library needs no current context, and outlives the primary one. Questions about a context's
+ * part of it need one. */
 void check_libraries(void)
 {
     cuda_library library, of;
@@ -66,7 +80,7 @@ void check_libraries(void)
     cuda_module module;
     cuda_context context;
     cuda_device_ptr words, sum;
-    size_t size;
+    size_t offset, size;
     int value;
     const char *name;
     uint32_t times = 4, found[WORDS];
@@ -87,15 +101,22 @@ void check_libraries(void)
     CHECK(of == library);
     OK(cuKernelGetAttribute(&value, CUDA_FUNC_MAX_THREADS_PER_BLOCK, kernel, 0));
     CHECK(value >= 256);
-    OK(cuLibraryGetModule(&module, library));
-    OK(cuLibraryGetGlobal(&sum, &size, library, "sum"));
-    CHECK(size == 4);
+    EXPECT(CUDA_ERR_INVALID_VALUE, cuKernelGetName(&name, NULL));
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuLibraryGetModule(&module, library));
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuLibraryGetGlobal(&sum, &size, library, "sum"));
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuKernelGetFunction(&function, kernel));
+    EXPECT(CUDA_ERR_INVALID_CONTEXT, cuKernelGetParamInfo(kernel, 1, &offset, &size));
     OK(cuDevicePrimaryCtxRetain(&context, 0));
     OK(cuDevicePrimaryCtxRelease_v2(0));
     OK(cuDevicePrimaryCtxRetain(&context, 0));
     OK(cuCtxSetCurrent(context));
     OK(cuMemAlloc_v2(&words, BYTES));
     OK(cuMemsetD32_v2(words, 1, WORDS));
+    OK(cuLibraryGetModule(&module, library));
+    OK(cuLibraryGetGlobal(&sum, &size, library, "sum"));
+    CHECK(size == 4);
+    OK(cuKernelGetParamInfo(kernel, 1, &offset, &size));
+    CHECK(offset == 8 && size == 4);
     OK(cuKernelGetFunction(&function, kernel));
     OK(cuLaunchKernel(function, 1, 1, 1, WORDS, 1, 1, 0, NULL, parameters, NULL));
     OK(cuLaunchKernel((cuda_function)kernel, 1, 1, 1, WORDS, 1, 1, 0, NULL, parameters, NULL));

@@ -34,7 +34,10 @@ static void set(cuda_mem_pool pool, int attribute, uint64_t value)
 static void check_order_of_streams(cuda_mem_pool pool, cuda_stream stream, cuda_stream other)
 {
     cuda_device_ptr first, second, third;
-    EXPECT(CUDA_ERR_INVALID_VALUE, cuMemAllocAsync(&first, 0, stream));
+    first = second = 77;
+    OK(cuMemAllocAsync(&first, 0, stream));
+    OK(cuMemAllocFromPoolAsync(&second, 0, pool, stream));
+    CHECK(first == 0 && second == 0);
     OK(cuMemAllocAsync(&first, SIZE, stream));
     EXPECT(CUDA_ERR_INVALID_VALUE, cuMemFreeAsync(first + 1, stream));
     pthread_mutex_lock(&gate);
