@@ -83,7 +83,7 @@ class Limits(unittest.TestCase):
 
 
     def test_default_streams_wait_as_each_of_their_handles_says(self):
-        ended = subprocess.run([TENANT, "handles"], capture_output=True, text=True, timeout=SECONDS, check=False, env=self.environment())
+        ended = subprocess.run([TENANT, "handles"], capture_output=True, text=True, timeout=SECONDS, check=False, env={**ENV, **self.environment()})
         self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended.stderr[-2000:] + self.server.text())
 
 

@@ -6,7 +6,6 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/session/owned/idle_memory.h"
-#include "server/supervisor/session/owned/memory.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/session/session_state.h"
 
@@ -18,18 +17,17 @@ static bool gives_idle(const struct session *session)
 }
 
 /* From another client: as much as its charge has to fall by. */
-static uint64_t take_idle(struct session *session, uint64_t least)
+static uint64_t take_idle(struct session *session, uint64_t least, session_idle_memory_taken *taken)
 {
-    uint64_t bytes =
-        gives_idle(session) ? session_idle_memory_take(session, least, session_memory_return) : 0;
+    uint64_t bytes = gives_idle(session) ? session_idle_memory_take(session, least, taken) : 0;
     if (bytes)
         session_touch(session);
     return bytes;
 }
 
-void session_lend_take_own(struct session *session)
+void session_lend_take_own(struct session *session, session_idle_memory_taken *taken)
 {
-    if (gives_idle(session) && session_idle_memory_take_all(session, session_memory_return))
+    if (gives_idle(session) && session_idle_memory_take_all(session, taken))
         session_touch(session);
 }
 
@@ -42,14 +40,15 @@ static bool counts_in(const struct session *session, const struct quota *total)
     return link || own->parent == total;
 }
 
-bool session_lend_take(const struct session *session, const struct quota *culprit, uint64_t bytes)
+bool session_lend_take(const struct session *session, const struct quota *culprit, uint64_t bytes,
+                       session_idle_memory_taken *taken)
 {
-    uint64_t taken = 0;
+    uint64_t sum = 0;
     struct session *other;
     LIST_FOR_EACH (other, &session->server->session_list, link)
-        if (taken < bytes && session_lend_is_other(session, other) && counts_in(other, culprit))
-            taken += take_idle(other, bytes - taken);
-    return taken != 0;
+        if (sum < bytes && session_lend_is_other(session, other) && counts_in(other, culprit))
+            sum += take_idle(other, bytes - sum, taken);
+    return sum != 0;
 }
 
 /* A look at all the others costs what there are of them, and requests that are refused cost their
@@ -70,10 +69,11 @@ static void rest_after_look(const struct session *session, uint64_t began)
         session->user_share->next_look = ended + LOOK_REST * (ended - began);
 }
 
-bool session_lend_look(const struct session *session, const struct quota *culprit, uint64_t bytes)
+bool session_lend_look(const struct session *session, const struct quota *culprit, uint64_t bytes,
+                       session_idle_memory_taken *taken)
 {
     uint64_t began = clock_now();
-    bool any = session_lend_take(session, culprit, bytes);
+    bool any = session_lend_take(session, culprit, bytes, taken);
     rest_after_look(session, began);
     return any;
 }

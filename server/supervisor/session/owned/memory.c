@@ -90,7 +90,7 @@ bool session_memory_await_others(struct session *session, const struct quota *cu
     uint64_t now = uv_now(session->server->loop);
     uint64_t left = culprit ? session_lend_due_in(session) : 0;
     if (!left) {
-        if (culprit && session_lend_look(session, culprit, bytes) && !*until)
+        if (culprit && session_lend_look(session, culprit, bytes, session_memory_return) && !*until)
             *until = now + OTHERS_WAIT_MS;
         if (now >= *until || !others_free(session))
             return false;
@@ -125,7 +125,7 @@ static bool want_waits(struct want *want, const struct quota *culprit, uint64_t 
 {
     struct session *session = want->session;
     if (!frees_pending(session))
-        session_lend_take_own(session);
+        session_lend_take_own(session, session_memory_return);
     return frees_pending(session) ||
            session_memory_await_others(session, culprit, bytes, &want->until);
 }
@@ -134,9 +134,9 @@ void session_memory_make_room(struct session *session, uint64_t request)
 {
     const struct quota *memory = &session->quotas[RESOURCE_MEMORY];
     if (memory->used > memory->limit)
-        session_lend_take_own(session);
+        session_lend_take_own(session, session_memory_return);
     if (request && request <= memory->parent->limit)
-        session_lend_take(session, memory->parent, request);
+        session_lend_take(session, memory->parent, request, session_memory_return);
 }
 
 /* ---- regions: from the worker and back to it ---- */
