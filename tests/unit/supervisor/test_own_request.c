@@ -175,7 +175,7 @@ static void memory_in_use_stays_where_a_request_falls_below_it(void **state)
     assert_int_equal(attached(second).memory.request, 40 * MIB);
     expect_notice(first, "device memory is 64 MiB now, of 96 MiB");
     assert_int_equal(granted(first).memory.request, 64 * MIB);
-    assert_int_equal(fake_usage(&fake, first).used, 80 * MIB);
+    assert_int_equal(fake_session(&fake, 0)->quotas[RESOURCE_MEMORY].used, 80 * MIB);
     fake_alloc(&fake, second, 40 * MIB);
     close(second);
     FAKE_WAIT(&fake, fake_session(&fake, 0)->grant.allowance.memory.request == 96 * MIB);

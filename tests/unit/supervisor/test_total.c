@@ -80,7 +80,7 @@ static void slabs_leave_room_for_guarantees(void **state)
     fake_alloc(&fake, b, MIB / 2);
     fake_alloc(&fake, b, MIB / 2);
     fake_alloc(&fake, b, MIB / 2);
-    assert_true(fake_usage(&fake, b).used <= 4 * MIB);
+    assert_true(fake_session(&fake, 1)->quotas[RESOURCE_MEMORY].used <= 4 * MIB);
     fake_alloc_refused(&fake, b, 4 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "guaranteed");
     for (int i = 0; i < 29; i++)
         fake_alloc(&fake, a, 2 * MIB);
