@@ -67,7 +67,7 @@ struct exporter *exporter_start(const struct server *server)
 double exporter_scrape(struct exporter *exporter)
 {
     static const char request[] =
-        "GET /metrics HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n";
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = exporter->port,
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
