@@ -201,7 +201,7 @@ static void sizes_that_overflow_are_refused_by_name(void **state)
     const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 4095, UINT64_C(1) << 63, UINT64_C(1) << 48,
                               (UINT64_C(1) << 44) + 1};
     raw_attach(&raw, server, PROTO_UNSET);
-    /* What earlier clients still have of the device is not free either. */
+    /* Memory of the device that earlier clients still have is not free either. */
     const uint64_t before = memory_of(&raw).used;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct proto_memory_alloc device = {.count = sizes[i]};
