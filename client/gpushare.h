@@ -405,8 +405,7 @@ GPUSHARE_API gpushare_error gpushare_memory_free(gpushare_connection *connection
                                                  gpushare_address address);
 
 /* The limits of this client's memory, within the totals of its user and groups, and how much of it
- * is not free: what other clients hold of such a total counts as used, and so does what they hold
- * of the device where less than the limit is left. */
+ * is not free: what others hold of a total, or of the device where less is left, counts as used. */
 struct gpushare_memory_info {
     size_t size;         /* set by the caller */
     uint64_t limit;      /* of device memory */

@@ -188,4 +188,22 @@ bool front_link_text(const void *image, size_t bytes, const char **text, size_t 
             return tried_;                                                                         \
     } while (0)
 
+/* Of a kernel, for both libraries: no launch has clusters. Returns CUDA_ERR_INVALID_VALUE for an
+ * attribute that is none of theirs; *value is untouched then. */
+static inline cuda_result front_cluster_attribute(cuda_function_attribute attribute, int *value)
+{
+    switch (attribute) {
+    case CUDA_FUNC_CLUSTER_SIZE_MUST_BE_SET:
+    case CUDA_FUNC_REQUIRED_CLUSTER_WIDTH:
+    case CUDA_FUNC_REQUIRED_CLUSTER_HEIGHT:
+    case CUDA_FUNC_REQUIRED_CLUSTER_DEPTH:
+    case CUDA_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CUDA_FUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        *value = 0;
+        return CUDA_OK;
+    default:
+        return CUDA_ERR_INVALID_VALUE;
+    }
+}
+
 #endif

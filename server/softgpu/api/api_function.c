@@ -77,16 +77,8 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
     case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
         *value = atomic_load(&function->carveout);
         return CUDA_OK;
-    case CUDA_FUNC_CLUSTER_SIZE_MUST_BE_SET:
-    case CUDA_FUNC_REQUIRED_CLUSTER_WIDTH:
-    case CUDA_FUNC_REQUIRED_CLUSTER_HEIGHT:
-    case CUDA_FUNC_REQUIRED_CLUSTER_DEPTH:
-    case CUDA_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CUDA_FUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-        *value = 0; /* no launch has clusters */
-        return CUDA_OK;
     default:
-        return CUDA_ERR_INVALID_VALUE;
+        return front_cluster_attribute(attribute, value);
     }
 }
 
