@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Memory that clients keep idle: charged to them, and there for whoever needs it. */
 #include "common/clock.h"
+#include "server/supervisor/session/owned/lend.h"
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;
@@ -129,6 +130,8 @@ static void a_full_device_takes_it_as_well(void **state)
     fake_alloc(&fake, busy, 16 * MIB);
     assert_int_equal(words[0], 0);
     words[1] = fake_alloc(&fake, idle, 32 * MIB);
+    /* A look that is not due is waited for, and then the device, which refuses once, has room. */
+    FAKE_WAIT(&fake, !session_lend_due_in(fake_session(&fake, 1)));
     fake.worker[0].refuse_map = 1;
     fake_alloc(&fake, busy, 4096);
     assert_int_equal(words[1], 0);

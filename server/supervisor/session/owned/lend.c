@@ -53,8 +53,14 @@ bool session_lend_take(const struct session *session, const struct quota *culpri
 
 /* A look at all the others costs what there are of them, and requests that are refused cost their
  * client nothing. So looks that take longer than a small request does have a tenth of the loop's
- * time, for all clients of a user together. */
+ * time, for all clients of a user together. Only the loop's own CPU time counts: no user is to
+ * blame for a loop that had to wait for a CPU. */
 enum { CHEAP_LOOK_NS = 50000, LOOK_REST = 9 };
+
+static uint64_t loop_cpu(void)
+{
+    return clock_read(CLOCK_THREAD_CPUTIME_ID);
+}
 
 uint64_t session_lend_due_in(const struct session *session)
 {
@@ -64,15 +70,15 @@ uint64_t session_lend_due_in(const struct session *session)
 
 static void rest_after_look(const struct session *session, uint64_t began)
 {
-    uint64_t ended = clock_now();
-    if (ended - began > CHEAP_LOOK_NS)
-        session->user_share->next_look = ended + LOOK_REST * (ended - began);
+    uint64_t spent = loop_cpu() - began;
+    if (spent > CHEAP_LOOK_NS)
+        session->user_share->next_look = clock_now() + LOOK_REST * spent;
 }
 
 bool session_lend_look(const struct session *session, const struct quota *culprit, uint64_t bytes,
                        session_idle_memory_taken *taken)
 {
-    uint64_t began = clock_now();
+    uint64_t began = loop_cpu();
     bool any = session_lend_take(session, culprit, bytes, taken);
     rest_after_look(session, began);
     return any;
@@ -81,7 +87,7 @@ bool session_lend_look(const struct session *session, const struct quota *culpri
 uint64_t session_lend_idle(const void *context, const struct quota *total)
 {
     const struct session *session = context, *other;
-    uint64_t began = clock_now(), sum = 0;
+    uint64_t began = loop_cpu(), sum = 0;
     LIST_FOR_EACH (other, &session->server->session_list, link)
         if (session_lend_is_other(session, other) && gives_idle(other) && counts_in(other, total)) {
             const struct quota *quota = &other->quotas[RESOURCE_MEMORY];
