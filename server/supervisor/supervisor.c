@@ -261,10 +261,8 @@ static void device_ready(void *context, struct device *device)
 {
     struct supervisor *supervisor = context;
     say_status(supervisor);
-    /* A loss of before was the last server's to count. */
-    if (device->ended_at >= supervisor->started_at)
-        history_recover(&supervisor->server.history, device->index, device->ended_at,
-                        device->ready_at);
+    /* Not called for a worker that is taken over: the last server has counted its start. */
+    history_recover(&supervisor->server.history, device->index, device->ended_at, device->ready_at);
     tracing_go_on(device->tracing);
     session_restore_all(&supervisor->server, device);
     unpark_clients(supervisor, device);

@@ -202,6 +202,25 @@ class Survive(SurviveCase):
             self.assertEqual(manager.stored, {}, "a stop leaves nothing")
             await_true(lambda: not manager.workers(), lambda: f"{manager.workers()} outlived a stop")
 
+    def test_each_recovery_is_counted_by_one_server(self):
+        def recoveries():
+            rows = json.loads(manager.ctl("--json", "metrics").stdout)["devices"]
+            return sum(sum(row["recoveries"]) for row in rows)
+
+        with Manager() as manager:
+            self.assertEqual(recoveries(), 0)
+            first = manager.worker()
+            os.kill(first, signal.SIGKILL)
+            await_true(lambda: manager.worker() != first, lambda: "no worker takes the place of the killed one")
+            self.assertEqual(recoveries(), 1)
+            self.assertEqual(manager.kill(signal.SIGUSR2), 0)
+            manager.start()
+            second = manager.worker()
+            self.assertEqual(recoveries(), 0, "all counters begin with the server")
+            os.kill(second, signal.SIGKILL)
+            await_true(lambda: manager.worker() != second, lambda: "no worker takes the place of the second one")
+            self.assertEqual(recoveries(), 1)
+
     def test_a_state_that_cannot_be_read(self):
         """Byte 12 of the log is of the layout's number; behind 4096 bytes the records begin."""
         for offset, words in ((12, "it is of another version"), (4096 + 40, "it is damaged")):

@@ -191,7 +191,7 @@ int usage_ledger_open(struct usage_ledger *ledger, struct worker *worker, int fd
     ledger->memory = shm.base;
     result = memory_begin(ledger->memory);
     ledger->left = result == 0 ? left_read(ledger) : NULL;
-    if (SLOT_READ(&ledger->memory->debts, debts))
+    if (ledger->left && SLOT_READ(&ledger->memory->debts, debts))
         gate_carry_debts(&worker->gate, debts);
     /* Rows that were not read must not be written over as if they were nobody's. */
     if (result == 0 && !ledger->left)

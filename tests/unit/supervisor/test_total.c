@@ -303,6 +303,26 @@ static void a_new_file_changes_totals_of_attached_clients(void **state)
     end();
 }
 
+/* A file is put in force to see whether it fits; what does not fit is taken back whole. */
+static void a_file_that_is_refused_leaves_the_totals(void **state)
+{
+    (void)state;
+    begin(1, "users:\n  - {memory: {limit: 48M}}\n");
+    int a = attached(0, "a"), b = attached(0, "b");
+    fake_alloc(&fake, a, 40 * MIB);
+    assert_int_not_equal(fake_configure(&fake,
+                                        "users:\n  - {memory: {limit: 41M}}\n"
+                                        "rules:\n  - {match: {name: b}, memory: {request: 40M}}\n",
+                                        &reload),
+                         0);
+    assert_non_null(strstr(reload.text, "request of 40 MiB"));
+    fake_alloc(&fake, b, 8 * MIB);
+    fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "48 MiB of 48 MiB");
+    close(a);
+    close(b);
+    end();
+}
+
 /* ---- by an administrator ---- */
 
 /* A value of PROTO_UNSET changes nothing. */
@@ -631,6 +651,7 @@ int main(void)
         cmocka_unit_test(all_clients_of_a_user_have_one_total),
         cmocka_unit_test(a_request_needs_room_in_the_total_and_holds_it),
         cmocka_unit_test(a_new_file_changes_totals_of_attached_clients),
+        cmocka_unit_test(a_file_that_is_refused_leaves_the_totals),
         cmocka_unit_test(a_total_is_set_for_attached_and_for_later_clients),
         cmocka_unit_test(a_groups_total_is_set_too),
         cmocka_unit_test(a_total_set_by_hand_stays_until_the_file_changes_it),
