@@ -153,6 +153,8 @@ class Monitoring(unittest.TestCase):
                         lambda: "it never scraped the exporter")
         done = run(STRAY, GPUSHARE_SOCKET=server.client)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        told = server.ctl("set", "group", str(os.getgid()), "total.memory=1G")
+        self.assertEqual(told.returncode, 0, told.stderr)
         missing = dashboard_queries()
         self.assertGreater(len(missing), 15)
 
