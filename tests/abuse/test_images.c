@@ -279,7 +279,9 @@ static void a_text_that_compiles_for_long_does_not_hold_up_others(void **state)
     check_wait(&text, "length");
 }
 
-/* Two clients have a text each at the two threads that read, and a third one loads its own. */
+/* Two clients have a text each at the two threads that read, and a third one loads its own. Where
+ * it comes last, both texts are read before it: 1.3 s of work with the longest names, several times
+ * that in a build that checks each access; the fault that it looks for needs minutes. */
 static void check_load_beside(struct text *text, const char *what)
 {
     static const char small[] = HEADER ".visible .entry k()\n{\nret;\n}\n";
@@ -307,7 +309,7 @@ static void check_load_beside(struct text *text, const char *what)
         raw_close(&culprits[i]);
     raw_close(&other);
     free(text->bytes);
-    if (took > patience_seconds(2))
+    if (took > patience_seconds(5))
         fail_msg("another client's load waited while the server worked for %.1f s", took);
 }
 
