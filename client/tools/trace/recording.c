@@ -109,7 +109,10 @@ uint32_t recording_read(struct recording *recording, int fd, struct error *why)
         return error_set(why, error_from_errno(adopted), MESSAGE_TEXT(ctl_trace_unreadable),
                          strerror(-adopted));
     memory.fd = -1; /* stays the caller's: shm_release must not close it */
+    /* First, for it is published behind the records: those of an ended trace are all there. */
+    uint64_t ended = shared_word_read(&((const struct proto_trace_header *)memory.base)->ended);
     memcpy(header, memory.base, sizeof *header);
+    header->ended = ended;
     uint32_t error = 0;
     if (header->version != 1 || header->record_bytes != sizeof(struct proto_trace_record) ||
         !proto_mode_name(header->mode) || (header->ended && header->ended < header->started))
