@@ -409,7 +409,7 @@ GPUSHARE_API gpushare_error gpushare_memory_free(gpushare_connection *connection
 struct gpushare_memory_info {
     size_t size;         /* set by the caller */
     uint64_t limit;      /* of device memory */
-    uint64_t used;       /* whole allocation units, module variables too */
+    uint64_t used;       /* whole units, module variables, and what others hold of the limit */
     uint64_t host_limit; /* of shared host buffers */
     uint64_t host_used;  /* with the library's staging buffers; see copies */
 };

@@ -158,6 +158,6 @@ void check_pools(void)
     struct work work;
     begin(&work);
     OK(cuMemGetInfo_v2(&after, &total));
-    CHECK(after == before);
+    CHECK(after >= before); /* more where a program of before left its memory meanwhile */
     OK(cuDevicePrimaryCtxReset_v2(0));
 }
