@@ -384,18 +384,40 @@ static int region_insert(struct heap *heap, struct heap_region *before, struct h
     return 0;
 }
 
+/* Addresses that no region has, and the regions around them. */
+struct gap {
+    struct heap_region *before, *after;
+    uint64_t address, bytes;
+};
+
+/* The first one with room for so many bytes; or the last one, if the heap fills from its end. */
+static bool find_gap(const struct heap *heap, uint64_t bytes, struct gap *found)
+{
+    struct gap gap = {.after = heap->first, .address = heap->base};
+    bool any = false;
+    for (;;) {
+        const uint64_t end = gap.after ? gap.after->address : heap->base + heap->bytes;
+        gap.bytes = end - gap.address;
+        if (gap.bytes >= bytes) {
+            *found = gap;
+            any = true;
+        }
+        if ((any && !heap->from_end) || !gap.after)
+            return any;
+        gap.before = gap.after;
+        gap.address = gap.before->address + gap.before->bytes;
+        gap.after = gap.before->next;
+    }
+}
+
 int heap_region_add(struct heap *heap, uint64_t bytes, bool slab, struct heap_region **out)
 {
+    struct gap gap = {0};
     *out = NULL;
-    if (!bytes || bytes % heap->granularity || bytes > heap->bytes)
+    if (!bytes || bytes % heap->granularity || bytes > heap->bytes || !find_gap(heap, bytes, &gap))
         return HEAP_FULL;
-    struct heap_region *before = NULL, *after = heap->first;
-    uint64_t address = heap->base;
-    for (; after && after->address - address < bytes; before = after, after = after->next)
-        address = after->address + after->bytes;
-    if (!after && heap->base + heap->bytes - address < bytes)
-        return HEAP_FULL;
-    return region_insert(heap, before, after, address, bytes, slab, out);
+    const uint64_t address = heap->from_end ? gap.address + gap.bytes - bytes : gap.address;
+    return region_insert(heap, gap.before, gap.after, address, bytes, slab, out);
 }
 
 int heap_region_put(struct heap *heap, uint64_t address, uint64_t bytes, bool slab,

@@ -94,6 +94,7 @@ struct heap {
     struct heap_block **buckets;
     uint64_t bucket_count;                         /* a power of two */
     struct kept_table *kept_regions, *kept_blocks; /* the owner's, set after heap_open; or NULL */
+    bool from_end; /* the owner's, set after heap_open: regions fill the window from its end */
 };
 
 enum { HEAP_FULL = 1 };

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <cmocka.h>
 
@@ -91,6 +92,51 @@ static void a_region_fits_exactly_once(void **state)
     drop(one);
     heap_region_remove(three);
     heap_close(&heap);
+}
+
+/* Of an oracle with a byte for each grain of the window: where a region of so many grains goes. -1:
+ * nowhere. */
+static int place_of(const bool *taken, int grains, int count, bool from_end)
+{
+    for (int i = 0; i + count <= grains; i++) {
+        int at = from_end ? grains - count - i : i, free_ones = 0;
+        while (free_ones < count && !taken[at + free_ones])
+            free_ones++;
+        if (free_ones == count)
+            return at;
+    }
+    return -1;
+}
+
+static void regions_fill_the_window_from_either_end(void **state)
+{
+    (void)state;
+    enum { GRAINS = 32, STEPS = 2000 };
+    for (int from_end = 0; from_end < 2; from_end++) {
+        struct heap heap;
+        struct heap_region *held[GRAINS] = {0};
+        bool taken[GRAINS] = {false};
+        unsigned seed = 20262;
+        assert_int_equal(heap_open(&heap, BASE, GRAINS * GRAIN, GRAIN), 0);
+        heap.from_end = from_end;
+        for (int step = 0; step < STEPS + GRAINS; step++) {
+            int i = step < STEPS ? rand_r(&seed) % GRAINS : step - STEPS;
+            if (held[i]) {
+                memset(taken + (held[i]->address - BASE) / GRAIN, false, held[i]->bytes / GRAIN);
+                heap_region_remove(held[i]);
+                held[i] = NULL;
+            } else if (step < STEPS) {
+                int count = 1 + rand_r(&seed) % 6, at = place_of(taken, GRAINS, count, from_end);
+                int result = heap_region_add(&heap, (uint64_t)count * GRAIN, false, &held[i]);
+                assert_int_equal(result, at < 0 ? HEAP_FULL : 0);
+                if (at < 0)
+                    continue;
+                assert_int_equal(held[i]->address, BASE + (uint64_t)at * GRAIN);
+                memset(taken + at, true, (size_t)count);
+            }
+        }
+        heap_close(&heap);
+    }
 }
 
 /* The oracle: one byte of state a unit of 512 bytes, filled and searched naively. */
@@ -255,6 +301,7 @@ int main(void)
         cmocka_unit_test(sizes_at_the_edges),
         cmocka_unit_test(ranges_that_are_no_window_are_refused),
         cmocka_unit_test(a_region_fits_exactly_once),
+        cmocka_unit_test(regions_fill_the_window_from_either_end),
         cmocka_unit_test(random_work_agrees_with_an_oracle),
         cmocka_unit_test(retired_blocks_are_counted_until_they_are_free),
         cmocka_unit_test(holes_of_the_wrong_size_are_not_all_looked_at),
