@@ -446,10 +446,11 @@ static void await_entries(struct submitter *submitter, const struct client_strea
 }
 
 /* Every queue of the client has as much in flight as it may: the client goes on when half of what
- * one of them may have has ended. */
-static void await_ring(struct submitter *submitter, struct client *client, uint64_t each_max)
+ * one of them may have has ended. in_flight: before the queues were looked at, since the end of
+ * what ended meanwhile would not be seen. */
+static void await_ring(struct submitter *submitter, struct client *client, uint64_t in_flight,
+                       uint64_t each_max)
 {
-    uint64_t in_flight = client_in_flight(client);
     client->gate.go_on_at = (uint32_t)saturating_sub(in_flight, max(each_max / 2, UINT64_C(1)));
     client->gate.go_on_ns = client->gate.go_on_at * client->gate.scheduled.mean_ns;
     client->gate.go_on_drained = false;
@@ -533,10 +534,11 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
     if (client->submit.deficit > SUBMITTER_VISIT_MAX)
         client->submit.deficit = SUBMITTER_VISIT_MAX;
     while (client->submit.deficit > 0) {
+        const uint64_t in_flight = each_max == UINT64_MAX ? 0 : client_in_flight(client);
         uint32_t index = next_with_room(submitter, client, each_max);
         if (index == client->stream_count && any_ready(client)) {
             if (each_max != UINT64_MAX)
-                await_ring(submitter, client, each_max);
+                await_ring(submitter, client, in_flight, each_max);
             *end = CLIENT_FULL;
         }
         if (index == client->stream_count)

@@ -201,13 +201,11 @@ static uint32_t rings_with_work(const struct client *client)
 
 /* Half of what is in flight: the client is not woken for each command that ends, and the device
  * does not run dry. Under the client's lock and the gate's. */
-static void set_resume_point(struct client *client, uint32_t room)
+static void set_resume_point(struct client *client)
 {
     struct gate_client *at = &client->gate;
     at->go_on_at = client->shared.in_flight / 2;
     at->go_on_ns = at->go_on_at * at->scheduled.mean_ns;
-    /* A drained ring that got no room now would get none then. */
-    at->go_on_drained = room || !client_has_drained_ring(client);
 }
 
 /* The client has as much in flight as it may. Work of one ring may take any time, so its other
@@ -216,10 +214,15 @@ static uint32_t room_of_lacking(struct gate *gate, struct client *client, uint32
 {
     struct gate_client *at = &client->gate;
     uint32_t each = gate_narrowed(gate) == GATE_WIDE ? SCHEDULER_IN_FLIGHT_MIN : 1;
+    /* Asked first: a ring that drains from here on has not been refused. */
+    const bool drained = client_has_drained_ring(client);
     uint32_t room =
         scheduler_least_room(&gate->scheduler, &at->scheduled, client_lacking(client, each));
     at->lacking_only = room ? each : 0;
-    return min(room, max);
+    room = min(room, max);
+    /* A drained ring that got no room now would get none when it is asked again. */
+    at->go_on_drained = room || !drained;
+    return room;
 }
 
 static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t max)
@@ -233,7 +236,7 @@ static uint32_t room_while_open(struct gate *gate, struct client *client, uint32
         at->counted_busy = true; /* the client is about to submit */
         if (client->shared.in_flight >= at->in_flight_limit) {
             room = room_of_lacking(gate, client, max);
-            set_resume_point(client, room);
+            set_resume_point(client);
         }
         pthread_mutex_unlock(&gate->lock);
     }
@@ -280,7 +283,7 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
     scheduler_submitted(&gate->scheduler, scheduled, room, now);
     apply_decisions(gate, now);
     if (full)
-        set_resume_point(client, room);
+        set_resume_point(client);
     return room;
 }
 
