@@ -446,8 +446,8 @@ static void await_entries(struct submitter *submitter, const struct client_strea
 }
 
 /* Every queue of the client has as much in flight as it may: the client goes on when half of what
- * one of them may have has ended. in_flight: before the queues were looked at, since the end of
- * what ended meanwhile would not be seen. */
+ * one of them may have has ended. in_flight: before the queues were looked at, or more: the end of
+ * what ended since would not be seen. */
 static void await_ring(struct submitter *submitter, struct client *client, uint64_t in_flight,
                        uint64_t each_max)
 {
@@ -526,6 +526,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
 {
     struct gate *gate = &submitter->worker->gate;
     const uint64_t each_max = most_of_each(gate, client);
+    uint64_t in_flight = each_max == UINT64_MAX ? 0 : client_in_flight(client);
     uint32_t room = 0, served = 0;
     bool held = false;
     client->gate.lacking_only = 0;
@@ -534,7 +535,6 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
     if (client->submit.deficit > SUBMITTER_VISIT_MAX)
         client->submit.deficit = SUBMITTER_VISIT_MAX;
     while (client->submit.deficit > 0) {
-        const uint64_t in_flight = each_max == UINT64_MAX ? 0 : client_in_flight(client);
         uint32_t index = next_with_room(submitter, client, each_max);
         if (index == client->stream_count && any_ready(client)) {
             if (each_max != UINT64_MAX)
@@ -560,6 +560,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         uint32_t done, max = most_of_ring(submitter, stream, room, each_max, &alone);
         int result = serve_ring(submitter, stream, max, &done, alone);
         charge_visit(submitter, client, done);
+        in_flight += done;
         room -= done;
         *moved |= done > 0;
         served++;
