@@ -32,6 +32,8 @@
 #include "tests/support/seed.h"
 
 enum { OTHERS = 3, CROWD = 16, QUEUE = 14 };
+/* Of a block; a multiprocessor has 228 KiB, so it has one such block. */
+enum { MOST_SHARED = 160 << 10 };
 
 static unsigned random_state;
 static char config[64];
@@ -125,15 +127,17 @@ static void stop_soon(int number)
 
 /* Launches kernels of some milliseconds on the whole device until one fails, for this time, or
  * until finish_now. They fill it by their shared memory: each warp that sleeps costs the software
- * GPU a little of the processor. A client whose kernels end does work that was interrupted again.
- */
+ * GPU a little of the processor, and under ThreadSanitizer so much that with four blocks on each
+ * multiprocessor kernels lasted four to ten times as long as they should. A client whose kernels
+ * end does work that was interrupted again. */
 static void work(gpushare_connection *gpu, gpushare_function *function, unsigned ms, unsigned total,
                  struct said *said)
 {
-    struct gpushare_dim grid = {4 * 132, 1, 1}, block = {32, 1, 1};
+    struct gpushare_dim grid = {132, 1, 1}, block = {32, 1, 1};
     void *parameters[] = {&ms};
+    said->error = gpushare_function_set_shared(function, MOST_SHARED);
     for (unsigned spent = 0; !said->error && !told_to_stop && spent < total; spent += ms) {
-        said->error = gpushare_launch(function, grid, block, 48 << 10, NULL, parameters);
+        said->error = gpushare_launch(function, grid, block, MOST_SHARED, NULL, parameters);
         if (!said->error)
             said->error = gpushare_synchronize(gpu);
         said->launches += !said->error;
@@ -276,8 +280,8 @@ static void an_endless_kernel_is_ended_and_its_owner_is_named(void **state)
     if (named) {
         expect_word(&said, "'culprit'");
         expect_word(&said, "ran a kernel for more than 2s");
-        expect_word(&said, "(unfinished: endless<<<(528,1,1),(32,1,1),49152>>>)");
-        expect_in_log(server, "(unfinished: endless<<<(528,1,1),(32,1,1),49152>>>)");
+        expect_word(&said, "(unfinished: endless<<<(132,1,1),(32,1,1),163840>>>)");
+        expect_in_log(server, "(unfinished: endless<<<(132,1,1),(32,1,1),163840>>>)");
     } else {
         assert_int_equal(said.error, GPUSHARE_ERROR_INTERRUPTED);
     }
@@ -299,8 +303,8 @@ static void a_client_limits_its_own_kernels(void **state)
     struct said said = finish(&culprit);
     assert_int_equal(said.error, GPUSHARE_ERROR_LAUNCH_TIMEOUT);
     expect_word(&said, "ran a kernel for more than 700ms");
-    expect_word(&said, "(unfinished: endless<<<(528,1,1),(32,1,1),49152>>>)");
-    expect_in_log(server, "(unfinished: endless<<<(528,1,1),(32,1,1),49152>>>)");
+    expect_word(&said, "(unfinished: endless<<<(132,1,1),(32,1,1),163840>>>)");
+    expect_in_log(server, "(unfinished: endless<<<(132,1,1),(32,1,1),163840>>>)");
     expect_service(server);
     end(server);
 }
