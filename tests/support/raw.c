@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/ipc/doorbell.h"
+#include "tests/support/patience.h"
 
 static void fail(const char *what)
 {
@@ -49,8 +50,8 @@ uint32_t raw_ask(struct raw *raw, uint16_t opcode, const void *body, const void 
         return PROTO_ERROR_CONNECTION_LOST;
     for (;;) {
         struct pollfd wait_for = {.fd = raw->fd, .events = POLLIN};
-        if (poll(&wait_for, 1, 30000) != 1)
-            fail("no answer within 30 s");
+        if (poll(&wait_for, 1, (int)(1000 * patience_seconds(30))) != 1)
+            fail("no answer within the time of patience_seconds(30)");
         int result =
             channel_receive(raw->fd, PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &raw->reply);
         if (result == CHANNEL_CLOSED || result < 0)
