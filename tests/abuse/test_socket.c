@@ -194,8 +194,8 @@ static struct proto_memory_info memory_of(struct raw *raw)
     return *(const struct proto_memory_info *)raw->reply.body;
 }
 
-/* What the client holds is told by `used` alone only where the device has more than its limit left:
- * the neighbour's memory is not free either. */
+/* `used` is the client's own only where the device has more than its limit left: the neighbour's
+ * memory is not free either. */
 static void ask_for_too_much(uint64_t limit)
 {
     struct raw raw;
