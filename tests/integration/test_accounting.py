@@ -236,8 +236,9 @@ class Accounting(unittest.TestCase):
                 pass
             os.chmod(path, 0)
             os.chmod(folder, 0o755)
+            program = shutil.copy(GPUSHARECTL, folder)  # the build folder may be closed to the other user
             other = {"user": USERS[0], "group": USERS[0], "extra_groups": []} if os.getuid() == 0 else {}
-            ended = subprocess.run([GPUSHARECTL, "report", path], env={**ENV, **FOR_OTHER_USERS}, capture_output=True, text=True,
+            ended = subprocess.run([program, "report", path], env={**ENV, **FOR_OTHER_USERS}, capture_output=True, text=True,
                                    check=False, timeout=SECONDS, **other)
             self.assertNotEqual(ended.returncode, 0)
             self.assertIn(f"can't read {path}: Permission denied: run this as root, or as a member of the group", ended.stderr)
