@@ -8,6 +8,7 @@ import getpass
 import json
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 import time
@@ -784,7 +785,7 @@ rules:
             self.assertEqual(checked.stdout, "")
 
     def closed(self):
-        """A file that only root can read, and the words that make a command another user's."""
+        """A file that only root can read, and the words that make a command another user's. The build folder may be closed to that user."""
         path = os.path.join(self.folder, "closed.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write("{}\n")
@@ -794,7 +795,8 @@ rules:
 
     def test_a_file_that_the_server_may_not_read_names_its_user(self):
         path, other = self.closed()
-        checked = subprocess.run([GPUSHARED, "--check-config", "--config", path], env={**ENV, **FOR_OTHER_USERS}, capture_output=True,
+        program = shutil.copy(GPUSHARED, self.folder)
+        checked = subprocess.run([program, "--check-config", "--config", path], env={**ENV, **FOR_OTHER_USERS}, capture_output=True,
                                  text=True, check=False, timeout=SECONDS, **other)
         self.assertEqual(checked.returncode, 1)
         for words in (path, "Permission denied", f"the user {OTHER_UID if UID == 0 else getpass.getuser()}, as whom gpushared runs"):
@@ -839,6 +841,7 @@ rules:
                     if told:
                         with self.assertRaises(AssertionError):
                             server.work("second", 1000, 1, user=OTHER_UID)
+                        server.wait_log(f"{resource}: the requests of others")
                         self.assertRegex(server.text(), rf"uid {OTHER_UID}\) is disconnected: no_room: .*{resource}: the requests of others")
                     else:
                         with server.work("second", 1000, 1, user=OTHER_UID):
