@@ -65,7 +65,10 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
     placement_view(&worker->places, &client->place, clock_now(), &view);
     *used = (struct proto_worker_usage){.multiprocessors = view.multiprocessors,
                                         .throttled_threads = client->held_before_ns + view.held_ns};
-    meter_collect(&worker->meter);
+    /* The submitter may be between the words that the client saw and the account's event. */
+    client_lock(client);
+    pthread_mutex_unlock(&client->lock);
+    meter_settle(&worker->meter, client);
     gate_charge_client(&worker->gate, client);
     gate_read_usage(&worker->gate, client, used);
     client_lock(client);

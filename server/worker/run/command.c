@@ -612,18 +612,11 @@ static int settle_completion(struct command *command, cuda_result result)
     return COMMAND_FATAL;
 }
 
-int command_complete(struct command *command, struct client_stream *stream)
+/* The client's word is written before the private shadow: a thread that sees the shadow move may
+ * wake threads that sleep on the client's word. */
+static cuda_result write_words(struct command *command, struct client_stream *stream,
+                               uint64_t value)
 {
-    uint64_t value = stream->ring.value;
-    if (stream->span)
-        meter_end(command->meter, stream, value);
-    /* Stored before the device can write the value, so that no thread sees more reached than
-     * written. */
-    atomic_store(&stream->written, value);
-    if (command->ends && batch_ends_polled(command->ends))
-        return settle_completion(command, batch_ends_note(command->ends, stream, value));
-    /* The client's word is written before the private shadow: a thread that sees the shadow move
-     * may wake threads that sleep on the client's word. */
     cuda_mem_op_params writes[2] = {
         {.write_value = {.operation = CUDA_MEM_OP_WRITE_VALUE_64,
                          .address = client_stream_status_address(stream),
@@ -633,6 +626,21 @@ int command_complete(struct command *command, struct client_stream *stream)
                          .value64 = value}},
     };
     activity_in(ACTIVITY_cuStreamBatchMemOp);
-    return settle_completion(
-        command, command->cuda->cuStreamBatchMemOp(stream->bound->handle, 2, writes, 0));
+    return command->cuda->cuStreamBatchMemOp(stream->bound->handle, 2, writes, 0);
+}
+
+int command_complete(struct command *command, struct client_stream *stream)
+{
+    uint64_t value = stream->ring.value;
+    /* Stored before the device can write the value, so that no thread sees more reached than
+     * written. */
+    atomic_store(&stream->written, value);
+    cuda_result result = command->ends && batch_ends_polled(command->ends)
+                             ? batch_ends_note(command->ends, stream, value)
+                             : write_words(command, stream, value);
+    /* Behind the words: a client that waits for them does not wait for the submission of an event.
+     */
+    if (stream->span)
+        meter_end(command->meter, stream, value);
+    return settle_completion(command, result);
 }

@@ -23,6 +23,9 @@
 #define TIMED_EVERY 16
 /* Clocks that differ by 10 parts in a million drift by 10 us in this time. */
 #define CLOCK_TURN_NS UNITS_SECOND
+/* A batch's last event stands behind its words, some microseconds. A device that was lost never
+ * comes to it. */
+#define SETTLE_NS 5000000
 
 cuda_result meter_open(struct meter *meter, const struct cuda_driver *cuda,
                        const struct partition_table *partitions)
@@ -174,10 +177,15 @@ static bool find_start(struct meter *meter, struct meter_span *span)
     return true;
 }
 
+static bool is_reached(const struct meter_span *span)
+{
+    return client_stream_reached(span->stream) >= span->value;
+}
+
 static bool find_end(struct meter *meter, struct meter_span *span)
 {
     float milliseconds = 0;
-    if (client_stream_reached(span->stream) < span->value ||
+    if (!is_reached(span) ||
         meter->cuda->cuEventElapsedTime(&milliseconds, span->start, span->end) != CUDA_OK)
         return false;
     span->to = span->from + (double)milliseconds * 1e6;
@@ -531,6 +539,25 @@ void meter_collect(struct meter *meter)
     pthread_mutex_unlock(&meter->collecting);
 }
 
+/* Of a batch that is done, an end that the device has not come to. */
+static bool lacks_end(struct meter *meter, const struct client *client)
+{
+    bool lacks = false;
+    pthread_mutex_lock(&meter->collecting);
+    for (struct meter_span *span = meter->open; span && !lacks; span = span->next)
+        lacks = span->stream->client == client && is_reached(span);
+    pthread_mutex_unlock(&meter->collecting);
+    return lacks;
+}
+
+void meter_settle(struct meter *meter, const struct client *client)
+{
+    uint64_t until = clock_now() + SETTLE_NS;
+    do
+        meter_collect(meter);
+    while (lacks_end(meter, client) && clock_now() < until);
+}
+
 /* A span leaves its client when its time was added. */
 bool meter_owes(struct meter *meter, const struct client *client)
 {
@@ -542,7 +569,7 @@ bool meter_owes(struct meter *meter, const struct client *client)
 
 void meter_forget(struct meter *meter, const struct client *client)
 {
-    meter_collect(meter);
+    meter_settle(meter, client);
     pthread_mutex_lock(&meter->collecting);
     struct meter_span **link = &meter->open;
     while (*link) {

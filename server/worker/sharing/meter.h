@@ -33,6 +33,10 @@
  * by the batch that began soonest after its submission, so that time counts as nothing: some
  * microseconds. The clocks drift, so that is found anew each second.
  *
+ * A span's last event stands behind the words that tell the client of the batch's end, since a call
+ * of the driver takes some microseconds, and a client that waits would wait for it. The span has
+ * the words in it: 2 us.
+ *
  * The submitter calls meter_begin and meter_end; any thread may call the rest.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_METER_H
@@ -117,13 +121,18 @@ void meter_close(struct meter *meter);
 
 /* The batch's first work is about to be submitted on stream->bound. Under client->lock. */
 void meter_begin(struct meter *meter, struct client_stream *stream);
-/* The batch is submitted but for its completion, which will write this timeline value. Only if
- * meter_begin has set stream->span. Under client->lock. */
+/* The batch is submitted with its completion, which writes this timeline value. Only if meter_begin
+ * has set stream->span. Under client->lock. */
 void meter_end(struct meter *meter, struct client_stream *stream, uint64_t value);
 
 /* Adds the time of spans that have ended, and of spans under way as far as it is certain, to the
  * clients' gpu_nanoseconds. Takes locks; calls the driver. */
 void meter_collect(struct meter *meter);
+
+/* As meter_collect, until every batch that the client saw the end of is counted to its end: for as
+ * long as the device takes to get from a batch's words to its last event, 5 ms at most. The
+ * client's lock was taken since it saw that end. */
+void meter_settle(struct meter *meter, const struct client *client);
 
 /* Whether the device's time of some batch of the client is not in its gpu_nanoseconds to the end.
  * If it is, that time is seen there by a look behind this one. */

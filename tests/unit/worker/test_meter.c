@@ -3,6 +3,9 @@
 /* GPU time: each moment belongs to the clients whose kernels have the multiprocessors. */
 #include "tests/unit/worker/fake.h"
 
+#include <limits.h>
+
+#include "common/clock.h"
 #include "server/worker/sharing/meter.h"
 #include "server/worker/client/client.h"
 #include "server/worker/sharing/stream_pool.h"
@@ -368,6 +371,53 @@ static void a_client_that_leaves_is_forgotten(void **state)
     used(&b, 1);
 }
 
+/* The device gets to the end events of batches after so many questions. */
+static int questions_early;
+
+static cuda_result elapsed_after_questions(float *ms, cuda_event start, cuda_event end)
+{
+    if (end->at > start->at && questions_early && questions_early--)
+        return CUDA_ERR_NOT_READY;
+    return fake_cuEventElapsedTime(ms, start, end);
+}
+
+static void a_batch_that_its_client_saw_the_end_of_is_counted(void **state)
+{
+    (void)state;
+    struct actor a;
+    actor_open(&a, 3);
+    driver.cuEventElapsedTime = elapsed_after_questions;
+    begin_at(&a, 0, 1);
+    end_at(&a, 0, 5);
+    questions_early = 3;
+    meter_collect(&meter);
+    used(&a, 0);
+    meter_settle(&meter, &a.client);
+    used(&a, 4);
+    /* The other stream's batch goes on, and is not waited for. */
+    begin_at(&a, 1, 6);
+    meter_end(&meter, &a.streams[1], ++a.streams[1].ring.value);
+    begin_at(&a, 0, 8);
+    end_at(&a, 0, 10);
+    questions_early = 2;
+    uint64_t began = clock_now();
+    meter_settle(&meter, &a.client);
+    assert_true(clock_now() - began < 4 * MS);
+    used(&a, 8);
+    /* An end that never comes is not waited for without end, and one that comes late is counted
+     * when the client leaves. */
+    begin_at(&a, 0, 20);
+    end_at(&a, 0, 23);
+    questions_early = INT_MAX;
+    meter_settle(&meter, &a.client);
+    assert_true(meter_owes(&meter, &a.client));
+    questions_early = 1;
+    a.shadows[1] = a.streams[1].ring.value;
+    meter_forget(&meter, &a.client);
+    assert_false(meter_owes(&meter, &a.client));
+    used(&a, 8 + 13);
+}
+
 static uint64_t timed_as(const struct actor *actor, uint64_t ms)
 {
     return actor->client.usage.latencies[latency_bucket(ms * MS)];
@@ -425,6 +475,7 @@ int main(void)
         T(no_client_takes_all_spans),
         T(many_clients_are_counted_quickly),
         T(a_client_that_leaves_is_forgotten),
+        T(a_batch_that_its_client_saw_the_end_of_is_counted),
         T(time_at_the_driver_has_what_ran_before),
         T(one_of_sixteen_batches_of_a_client_is_timed),
     };
