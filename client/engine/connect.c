@@ -27,6 +27,8 @@ enum {
     /* A sleep and a wake-up cost some 5 us each, and more from a deep idle state of the processor:
      * a shorter wait is spent spinning. */
     SPIN_NS = 50000,
+    /* In a virtual machine each of the two wake-ups behind a sleep takes up to 50 us. */
+    YIELD_NS = 100000,
 };
 
 /* Needed only while connecting. */
@@ -275,7 +277,7 @@ gpushare_error connect_open(const struct gpushare_options *options,
     made->eventfd = -1;
     made->generation = connection_generation;
     made->status_memory = SHM_NONE;
-    made->spin_ns = choose_spin();
+    made->spin = (struct timeline_spin){.spin_ns = choose_spin(), .yield_ns = YIELD_NS};
     pthread_mutex_init(&made->lists, NULL);
     list_init(&made->streams);
     list_init(&made->modules);

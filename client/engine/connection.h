@@ -35,6 +35,7 @@
 #include "common/ipc/shared_word.h"
 #include "common/ipc/ring_memory.h"
 #include "common/ipc/shm.h"
+#include "common/ipc/timeline.h"
 #include "common/list.h"
 #include "protocol.h"
 
@@ -45,14 +46,14 @@ struct stream_joins {
 };
 
 struct gpushare_connection {
-    /* The hot path reads these; constant once connected. */
+    /* The hot path reads these; constant once connected, but for the spin's guess. */
     const struct proto_status_header *status;
     struct proto_client_header *header;
     int eventfd;
     uint32_t generation; /* connection_generation at the time when it was made */
     uint64_t device_base, host_base, window_bytes;
-    /* How long a waiter spins before it sleeps; 0 if the machine has one processor. */
-    uint64_t spin_ns;
+    /* How a waiter waits before it sleeps; not at all if the machine has one processor. */
+    struct timeline_spin spin;
     struct gpushare_device device;
     uint64_t id;           /* unique in the process, also after the connection has closed */
     uint32_t server_minor; /* of the protocol that the server speaks */

@@ -419,7 +419,7 @@ gpushare_error stream_await_value(gpushare_connection *connection, uint32_t inde
                                 .header = connection->header,
                                 .index = index,
                                 .eventfd = connection->eventfd};
-    if (timeline_wait(&timeline, value, connection->spin_ns, connection_alive, connection))
+    if (timeline_wait(&timeline, value, &connection->spin, connection_alive, connection))
         return connection_dead(connection);
     return GPUSHARE_SUCCESS;
 }

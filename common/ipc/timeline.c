@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -60,13 +61,8 @@ bool timeline_is_watched(const struct proto_ring_header *ring)
     return shared_word_look(&ring->waiter) != 0;
 }
 
-static bool spin_until(const struct timeline *timeline, uint64_t value, uint64_t spin_ns)
+static bool spin_until(const struct timeline *timeline, uint64_t value, uint64_t end)
 {
-    if (timeline_reached(timeline) >= value)
-        return true;
-    if (!spin_ns)
-        return false;
-    uint64_t end = clock_now() + spin_ns;
     do {
         /* Most looks are at the value. Reading the clock and the fault word each time would
          * delay seeing it. */
@@ -79,10 +75,34 @@ static bool spin_until(const struct timeline *timeline, uint64_t value, uint64_t
     return false;
 }
 
-uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t spin_ns,
+/* The server's threads may want this processor. */
+static bool yield_until(const struct timeline *timeline, uint64_t value, uint64_t end)
+{
+    while (!fault_of(timeline) && clock_now() < end) {
+        sched_yield();
+        if (timeline_reached(timeline) >= value)
+            return true;
+    }
+    return false;
+}
+
+static bool await_awake(const struct timeline *timeline, uint64_t value,
+                        const struct timeline_spin *spin, uint64_t began)
+{
+    /* Relaxed: a guess. */
+    return spin_until(timeline, value, began + spin->spin_ns) ||
+           (atomic_load_explicit(&spin->yields, memory_order_relaxed) &&
+            yield_until(timeline, value, began + spin->spin_ns + spin->yield_ns));
+}
+
+uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, struct timeline_spin *spin,
                        bool (*alive)(void *), void *context)
 {
-    if (spin_until(timeline, value, spin_ns))
+    if (timeline_reached(timeline) >= value)
+        return 0;
+    bool spins = spin && spin->spin_ns;
+    uint64_t began = spins ? clock_now() : 0;
+    if (spins && await_awake(timeline, value, spin, began))
         return 0;
     uint32_t result = 0;
     bool ready = timeline_wait_prepare(timeline, value);
@@ -101,6 +121,9 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t
         }
     }
     timeline_wait_done(timeline);
+    if (spins)
+        atomic_store_explicit(&spin->yields, clock_now() - began < spin->spin_ns + spin->yield_ns,
+                              memory_order_relaxed);
     /* Work that was done before the connection failed is done. */
     if (timeline_reached(timeline) >= value)
         return 0;

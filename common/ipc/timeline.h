@@ -4,8 +4,11 @@
  * timeline: waits for a 64-bit word that the device writes, and wakes the threads that wait.
  *
  * The word only grows, and a waiter wants it to reach a value. The waiter first spins for a bounded
- * time. Then it announces itself, looks once more, and sleeps on the word's low 32 bits: a futex is
- * 32 bits wide, and works on a read-only shared mapping. The device can't wake a futex, so the
+ * time, and where that may pay, yields its processor between its looks for a while: a sleep ends
+ * only once two more threads were woken.
+ *
+ * Then it announces itself, looks once more, and sleeps on the word's low 32 bits: a futex is 32
+ * bits wide, and works on a read-only shared mapping. The device can't wake a futex, so the
  * worker's completer polls while any waiter is announced. tests/model/waiter.pml checks the
  * handshake.
  *
@@ -14,6 +17,7 @@
 #ifndef GPUSHARE_COMMON_IPC_TIMELINE_H
 #define GPUSHARE_COMMON_IPC_TIMELINE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,6 +37,13 @@ struct timeline {
     int eventfd;
 };
 
+/* How the threads of a connection wait before they sleep. */
+struct timeline_spin {
+    uint64_t spin_ns;    /* at most so long without a pause; 0: not at all */
+    uint64_t yield_ns;   /* then so long with yields, if the last wait took no longer than both */
+    _Atomic bool yields; /* it did not; at first false */
+};
+
 /* Returns the value that the timeline has reached. */
 uint64_t timeline_reached(const struct timeline *timeline);
 
@@ -43,14 +54,14 @@ bool timeline_wait_prepare(const struct timeline *timeline, uint64_t value);
 void timeline_wait_done(const struct timeline *timeline);
 
 /*
- * Waits until the value is reached or the fault word is set. spin_ns: how long to spin before the
- * first sleep; 0 for not at all. alive: whether the connection is still there; asked about ten
+ * Waits until the value is reached or the fault word is set. spin: how to wait before the first
+ * sleep; NULL: sleep at once. alive: whether the connection is still there; asked about ten
  * times a second during sleep, with `context`; NULL for never.
  *
  * Returns 0 if the value is reached, even if the connection failed afterwards. Otherwise returns
  * the fault word, or PROTO_ERROR_CONNECTION_LOST after `alive` returned false.
  */
-uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t spin_ns,
+uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, struct timeline_spin *spin,
                        bool (*alive)(void *), void *context);
 
 /* Server: whether a waiter of this ring's timeline is announced. A client that lies here delays

@@ -72,13 +72,13 @@ static void a_value_already_reached_needs_no_wait(void **state)
     (void)state;
     reach(10);
     assert_int_equal(timeline_reached(&timeline), 10);
-    assert_int_equal(timeline_wait(&timeline, 0, 0, NULL, NULL), 0);
-    assert_int_equal(timeline_wait(&timeline, 10, 0, NULL, NULL), 0);
+    assert_int_equal(timeline_wait(&timeline, 0, NULL, NULL, NULL), 0);
+    assert_int_equal(timeline_wait(&timeline, 10, NULL, NULL, NULL), 0);
     assert_false(doorbell_pending(timeline.header)); /* nobody was troubled */
     /* Work that was done counts, whatever ended the connection since. */
     ring_status_header(status.base)->fault = PROTO_ERROR_KILLED;
-    assert_int_equal(timeline_wait(&timeline, 10, 0, NULL, NULL), 0);
-    assert_int_equal(timeline_wait(&timeline, 11, 0, NULL, NULL), PROTO_ERROR_KILLED);
+    assert_int_equal(timeline_wait(&timeline, 10, NULL, NULL, NULL), 0);
+    assert_int_equal(timeline_wait(&timeline, 11, NULL, NULL, NULL), PROTO_ERROR_KILLED);
     assert_int_equal(waiters(), 0);
 }
 
@@ -102,21 +102,22 @@ static void prepare_looks_again(void **state)
 
 struct waiter {
     pthread_t thread;
-    uint64_t value, spin_ns;
+    uint64_t value;
+    struct timeline_spin *spin;
     uint32_t result;
 };
 
 static void *wait_for(void *context)
 {
     struct waiter *waiter = context;
-    waiter->result = timeline_wait(&timeline, waiter->value, waiter->spin_ns, NULL, NULL);
+    waiter->result = timeline_wait(&timeline, waiter->value, waiter->spin, NULL, NULL);
     return NULL;
 }
 
-static void start(struct waiter *waiter, uint64_t value, uint64_t spin_ns)
+static void start(struct waiter *waiter, uint64_t value, struct timeline_spin *spin)
 {
     waiter->value = value;
-    waiter->spin_ns = spin_ns;
+    waiter->spin = spin;
     waiter->result = 12345;
     pthread_create(&waiter->thread, NULL, wait_for, waiter);
 }
@@ -132,11 +133,12 @@ static void sleepers_wake_at_their_values(void **state)
 {
     (void)state;
     struct waiter some[4];
+    struct timeline_spin spin = {.spin_ns = 1000, .yield_ns = 1000};
     /* Across the edge of the 32 bits that futexes compare. */
     uint64_t base = UINT64_C(0x1fffffffe);
     reach(base);
     for (unsigned i = 0; i < 4; i++)
-        start(&some[i], base + i + 1, i % 2 * 1000);
+        start(&some[i], base + i + 1, i % 2 ? &spin : NULL);
     await_announced(4);
     uint64_t bits = 0;
     assert_int_equal(doorbell_take(timeline.header, STREAMS, &bits), 0);
@@ -150,12 +152,74 @@ static void sleepers_wake_at_their_values(void **state)
     }
 }
 
+/* Until a thread that does not sleep has used 2 ms of a processor. */
+static void await_busy(const struct waiter *waiter)
+{
+    clockid_t clock;
+    struct timespec used;
+    assert_int_equal(pthread_getcpuclockid(waiter->thread, &clock), 0);
+    do {
+        sched_yield();
+        assert_int_equal(clock_gettime(clock, &used), 0);
+    } while (used.tv_sec == 0 && used.tv_nsec < 2000000);
+}
+
+static void finish(const struct waiter *waiter)
+{
+    reach(waiter->value);
+    timeline_wake(timeline_word(&streams[2]));
+    pthread_join(waiter->thread, NULL);
+    assert_int_equal(waiter->result, 0);
+    assert_int_equal(waiters(), 0);
+}
+
+static void a_wait_behind_a_short_one_yields_before_it_sleeps(void **state)
+{
+    (void)state;
+    struct timeline_spin spin = {.spin_ns = 1000, .yield_ns = 300 * UNITS_SECOND};
+    struct waiter waiter;
+    uint64_t bits = 0;
+    reach(10);
+    start(&waiter, 11, &spin);
+    await_announced(1);
+    finish(&waiter);
+    assert_int_equal(doorbell_take(timeline.header, STREAMS, &bits), 0);
+    assert_int_equal(bits, 1 << 2);
+    start(&waiter, 12, &spin);
+    await_busy(&waiter);
+    assert_int_equal(waiters(), 0);
+    finish(&waiter);
+    assert_true(doorbell_take(timeline.header, STREAMS, &bits) < 0);
+    /* One that takes longer than both ends that. */
+    spin.yield_ns = 1;
+    start(&waiter, 13, &spin);
+    await_announced(1);
+    finish(&waiter);
+    assert_false(spin.yields);
+    start(&waiter, 14, &spin);
+    await_announced(1);
+    finish(&waiter);
+}
+
+static void a_wait_that_yields_sees_a_fault(void **state)
+{
+    (void)state;
+    struct timeline_spin spin = {.spin_ns = 1000, .yield_ns = 300 * UNITS_SECOND, .yields = true};
+    struct waiter waiter;
+    start(&waiter, 100, &spin);
+    await_busy(&waiter);
+    timeline_fail(ring_status_header(status.base), streams, STREAMS, PROTO_ERROR_WORKER_LOST);
+    pthread_join(waiter.thread, NULL);
+    assert_int_equal(waiter.result, PROTO_ERROR_WORKER_LOST);
+    assert_int_equal(waiters(), 0);
+}
+
 static void values_that_only_differ_above_32_bits(void **state)
 {
     (void)state;
     struct waiter waiter;
     reach(5);
-    start(&waiter, (UINT64_C(1) << 32) + 5, 0);
+    start(&waiter, (UINT64_C(1) << 32) + 5, NULL);
     await_announced(1);
     /* The word that is slept on stays the same; the bounded sleep finds it nevertheless. */
     reach((UINT64_C(1) << 32) + 5);
@@ -168,7 +232,7 @@ static void a_fault_wakes_every_stream_and_the_first_stays(void **state)
     (void)state;
     struct waiter some[3];
     for (unsigned i = 0; i < 3; i++)
-        start(&some[i], 100 + i, 0);
+        start(&some[i], 100 + i, NULL);
     await_announced(3);
     timeline_fail(ring_status_header(status.base), streams, STREAMS, PROTO_ERROR_WORKER_LOST);
     timeline_fail(ring_status_header(status.base), streams, STREAMS, PROTO_ERROR_KILLED);
@@ -176,7 +240,7 @@ static void a_fault_wakes_every_stream_and_the_first_stays(void **state)
         pthread_join(some[i].thread, NULL);
         assert_int_equal(some[i].result, PROTO_ERROR_WORKER_LOST);
     }
-    assert_int_equal(timeline_wait(&timeline, 200, 0, NULL, NULL), PROTO_ERROR_WORKER_LOST);
+    assert_int_equal(timeline_wait(&timeline, 200, NULL, NULL, NULL), PROTO_ERROR_WORKER_LOST);
     assert_int_equal(waiters(), 0);
 }
 
@@ -225,7 +289,7 @@ static void a_dead_peer_ends_the_wait(void **state)
     (void)state;
     int left = 2;
     uint64_t before = clock_now();
-    assert_int_equal(timeline_wait(&timeline, 1, 0, alive_for_a_while, &left),
+    assert_int_equal(timeline_wait(&timeline, 1, NULL, alive_for_a_while, &left),
                      PROTO_ERROR_CONNECTION_LOST);
     uint64_t took = clock_now() - before;
     assert_int_equal(left, -1);
@@ -254,7 +318,7 @@ static void *step_by_step(void *context)
 {
     uint32_t *failed = context;
     for (uint64_t i = 1; i <= STEPS && !*failed; i++)
-        *failed = timeline_wait(&timeline, i, 0, NULL, NULL);
+        *failed = timeline_wait(&timeline, i, NULL, NULL, NULL);
     return NULL;
 }
 
@@ -289,6 +353,8 @@ int main(void)
         CASE(prepare_looks_again),
         CASE(sleepers_wake_at_their_values),
         CASE(values_that_only_differ_above_32_bits),
+        CASE(a_wait_behind_a_short_one_yields_before_it_sleeps),
+        CASE(a_wait_that_yields_sees_a_fault),
         CASE(a_fault_wakes_every_stream_and_the_first_stays),
         CASE(a_fault_wakes_a_producer_that_waits_for_room),
         CASE(a_dead_peer_ends_the_wait),

@@ -377,7 +377,8 @@ static inline uint32_t peer_wait(struct peer *peer, uint32_t stream, uint64_t va
                                 .header = ring_client_header(peer->rings.base),
                                 .index = stream,
                                 .eventfd = peer->doorbell};
-    return timeline_wait(&timeline, value, 1000, NULL, NULL);
+    struct timeline_spin spin = {.spin_ns = 1000};
+    return timeline_wait(&timeline, value, &spin, NULL, NULL);
 }
 
 static inline uint64_t peer_completed(struct peer *peer, uint32_t stream)
