@@ -88,10 +88,18 @@ static bool is_alive(const struct retirement *dying, const struct client_stream 
 }
 
 /* Called before each command that makes the device work; begins the batch's span once. */
+/* Whether the stream's next work is at the head of its hardware queue at once. */
+static bool is_first(struct command *command, const struct client_stream *stream)
+{
+    /* Otherwise a command of this batch may have the stream wait for another one. */
+    bool first_of_batch = stream->ring.value == client_stream_written(stream);
+    return first_of_batch && stream_pool_is_idle(command->pool, stream);
+}
+
 static void begin_work(struct command *command, struct client_stream *stream)
 {
     if (!stream->span)
-        meter_begin(command->meter, stream);
+        meter_begin(command->meter, stream, is_first(command, stream));
     command->entries++;
 }
 

@@ -69,6 +69,19 @@ struct driver_queue_use driver_queue_busy(const struct driver_queue *queue,
     return use;
 }
 
+bool driver_queue_is_idle(const struct driver_queue *queue)
+{
+    for (const struct pool_stream *at = queue->streams; at; at = at->queue_next) {
+        for (const struct client_stream *user = at->users; user; user = user->next_user)
+            if (client_stream_in_flight(user))
+                return false;
+        for (const struct pool_leaver *leaver = at->leavers; leaver; leaver = leaver->next)
+            if (client_stream_reached(leaver->stream) < leaver->value)
+                return false;
+    }
+    return !queue->reserved;
+}
+
 static uint64_t ring_stands(const struct client_stream *ring, uint64_t now)
 {
     /* Relaxed: what is seen late is looked at again. */

@@ -82,6 +82,10 @@ struct driver_queue_use driver_queue_use(const struct driver_queue *queue,
 struct driver_queue_use driver_queue_busy(const struct driver_queue *queue,
                                           const struct client *client);
 
+/* Whether no ring has work there: what comes next is at the queue's head at once. False of the
+ * worker's own queue, whose work is not counted. */
+bool driver_queue_is_idle(const struct driver_queue *queue);
+
 /* For how long work of other clients on the queue was not seen to get on, ns; the longest. A
  * command behind it may wait as long again. */
 uint64_t driver_queue_stands(const struct driver_queue *queue, const struct client *client,

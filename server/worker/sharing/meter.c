@@ -21,8 +21,11 @@
 /* A read of the clock costs the submitter some 25 ns: shared by so many batches it is lost in the
  * cost of one. */
 #define TIMED_EVERY 16
-/* Clocks that differ by 10 parts in a million drift by 10 us in this time. */
-#define CLOCK_TURN_NS UNITS_SECOND
+/* Of the clock by which latencies are told, where 10 us are of no importance. */
+#define LATENCY_TURN_NS UNITS_SECOND
+/* Of the clock by which a batch's begin is told. Clocks that differ by 10 parts in a million drift
+ * by 3 us in three turns, the oldest that it is told by. */
+#define BEGIN_TURN_NS (UNITS_SECOND / 10)
 /* A batch's last event stands behind its words, some microseconds. A device that was lost never
  * comes to it. */
 #define SETTLE_NS 5000000
@@ -35,6 +38,8 @@ cuda_result meter_open(struct meter *meter, const struct cuda_driver *cuda,
     meter->partitions = partitions;
     meter->incoming_end = &meter->incoming;
     meter->settled = -1e18; /* spans may turn out to have begun before the first one that is seen */
+    meter_clock_open(&meter->latencies, LATENCY_TURN_NS);
+    meter_clock_open(&meter->begins, BEGIN_TURN_NS);
     pthread_mutex_init(&meter->lock, NULL);
     pthread_mutex_init(&meter->collecting, NULL);
     for (uint32_t i = 0; i < METER_SPANS; i++) {
@@ -101,7 +106,14 @@ static void give_free(struct meter *meter, struct meter_span *span)
     pthread_mutex_unlock(&meter->lock);
 }
 
-void meter_begin(struct meter *meter, struct client_stream *stream)
+/* Whether the span's begin is known without an event. */
+static bool begins_now(const struct meter *meter, const struct meter_span *span, uint64_t now)
+{
+    return span->alone && !span->timed && !trace_is_on(meter->trace) &&
+           meter_clock_is_sure(&meter->begins, now);
+}
+
+void meter_begin(struct meter *meter, struct client_stream *stream, bool alone)
 {
     struct meter_span *span = take_free(meter, stream->client);
     if (!span) {
@@ -109,9 +121,12 @@ void meter_begin(struct meter *meter, struct client_stream *stream)
         return;
     }
     span->stream = stream;
-    bool timed = stream->client->usage.turns++ % TIMED_EVERY == 0;
-    span->begun = timed || trace_is_on(meter->trace) ? clock_now() : 0;
-    if (meter->cuda->cuEventRecord(span->start, stream->bound->handle) != CUDA_OK) {
+    span->alone = alone;
+    span->timed = stream->client->usage.turns++ % TIMED_EVERY == 0;
+    span->begun = alone || span->timed || trace_is_on(meter->trace) ? clock_now() : 0;
+    span->by_host = begins_now(meter, span, span->begun);
+    if (!span->by_host &&
+        meter->cuda->cuEventRecord(span->start, stream->bound->handle) != CUDA_OK) {
         leave_client(meter, span);
         give_free(meter, span);
         return;
@@ -164,6 +179,10 @@ static void take_incoming(struct meter *meter)
 static bool find_start(struct meter *meter, struct meter_span *span)
 {
     float milliseconds = 0;
+    if (span->by_host) {
+        span->from = (double)span->begun - meter_clock_ahead(&meter->begins);
+        return true;
+    }
     if (meter->cuda->cuEventQuery(span->start) != CUDA_OK)
         return false;
     if (!meter->base) {
@@ -185,32 +204,31 @@ static bool is_reached(const struct meter_span *span)
 static bool find_end(struct meter *meter, struct meter_span *span)
 {
     float milliseconds = 0;
+    cuda_event since = span->by_host ? meter->base->start : span->start;
     if (!is_reached(span) ||
-        meter->cuda->cuEventElapsedTime(&milliseconds, span->start, span->end) != CUDA_OK)
+        meter->cuda->cuEventElapsedTime(&milliseconds, since, span->end) != CUDA_OK)
         return false;
-    span->to = span->from + (double)milliseconds * 1e6;
+    span->to = (span->by_host ? meter->base_time : span->from) + (double)milliseconds * 1e6;
+    span->from = min(span->from, span->to);
     return true;
 }
 
 /* ---- time at the driver ---- */
 
-/* The span's start is known. */
-static void lay_clock(struct meter_clock *clock, const struct meter_span *span)
+/* The span's start is known, by an event. */
+static void lay_clocks(struct meter *meter, const struct meter_span *span)
 {
-    double ahead = (double)span->begun - span->from;
-    uint64_t passed = saturating_sub(span->begun, clock->turned_at);
-    if (passed >= CLOCK_TURN_NS) {
-        clock->ahead_before = passed >= 2 * CLOCK_TURN_NS ? ahead : clock->ahead;
-        clock->ahead = ahead;
-        clock->turned_at = span->begun;
-    }
-    clock->ahead = max(clock->ahead, ahead);
+    if (span->timed)
+        meter_clock_lay(&meter->latencies, span->begun, span->from);
+    /* Other spans may have begun when what was before them ended. */
+    if (span->alone)
+        meter_clock_lay(&meter->begins, span->begun, span->from);
 }
 
 /* The span's end is known. */
 static void count_latency(const struct meter_clock *clock, const struct meter_span *span)
 {
-    double took = span->to + max(clock->ahead, clock->ahead_before) - (double)span->begun;
+    double took = span->to + meter_clock_ahead(clock) - (double)span->begun;
     uint32_t bucket = latency_bucket(took > 0 ? (uint64_t)took : 0);
     /* Relaxed: a sum that is only read for display. */
     atomic_fetch_add_explicit(&span->stream->client->usage.latencies[bucket], 1,
@@ -287,13 +305,13 @@ static double find_times(struct meter *meter)
     for (struct meter_span *span = meter->open; span; span = span->next) {
         if (!span->started) {
             span->started = find_start(meter, span);
-            if (span->started && span->begun)
-                lay_clock(&meter->clock, span);
+            if (span->started && span->begun && !span->by_host)
+                lay_clocks(meter, span);
         }
         if (span->started && !span->over) {
             span->over = find_end(meter, span);
-            if (span->over && span->begun)
-                count_latency(&meter->clock, span);
+            if (span->over && span->timed)
+                count_latency(&meter->latencies, span);
             if (span->over && traced) {
                 align_clock(meter, span, clock_now());
                 write_span(meter, span, span->to);
@@ -502,7 +520,7 @@ static void settle_spans(struct meter *meter, double horizon)
 /* Makes a later span's start the origin of times, before the floats get too coarse. */
 static void rebase_times(struct meter *meter, struct meter_span *span)
 {
-    if (!meter->base || span == meter->base || !meter->base->over)
+    if (!meter->base || span == meter->base || !meter->base->over || span->by_host)
         return;
     if (span->from - meter->base_time < REBASE_NS)
         return;

@@ -30,8 +30,11 @@
  *
  * One of sixteen batches of a client is timed on both clocks, for the time that it was at the
  * driver: from its submission to its end on the device. The device's clock is laid over the host's
- * by the batch that began soonest after its submission, so that time counts as nothing: some
- * microseconds. The clocks drift, so that is found anew each second.
+ * for that (meter_clock.h).
+ *
+ * A batch that finds its hardware queue empty begins when it is submitted, whatever else the device
+ * does. While batches of that kind have told of late how the clocks lie, the next ones need no
+ * start event: their client waits for one call of the driver less.
  *
  * A span's last event stands behind the words that tell the client of the batch's end, since a call
  * of the driver takes some microseconds, and a client that waits would wait for it. The span has
@@ -48,6 +51,7 @@
 #include <stdint.h>
 
 #include "common/cuda/cuda_driver.h"
+#include "server/worker/sharing/meter_clock.h"
 #include "server/worker/sharing/partition.h"
 #include "server/worker/trace.h"
 #include "server/worker/client/queue_latency.h"
@@ -78,19 +82,15 @@ struct meter_span {
     struct sm_group_set sm_groups; /* that the span runs on: the client may move meanwhile */
     uint64_t value;                /* of the stream's timeline; once reached, the span is over */
     uint64_t first;                /* the timeline value before the span */
-    uint64_t begun;     /* when it was submitted, on the host's clock; 0: it is not timed */
-    uint32_t weight;    /* batches that it stands for */
+    uint64_t begun;                /* when it was submitted, on the host's clock; 0: unknown */
+    bool timed;                    /* its time at the driver is counted */
+    bool alone;                    /* nothing was before it in its hardware queue */
+    bool by_host;                  /* it began when it was submitted, and has no start event */
+    uint32_t weight;               /* batches that it stands for */
     uint32_t width;     /* of its one kernel (launch_width.h); 0: another kind of batch */
     uint64_t launches;  /* the client's, before the span */
     bool started, over; /* from is known; to is known */
     double from, to;    /* nanoseconds since the first span of all */
-};
-
-/* The host's clock less the clock of `from` and `to`: the most that the submission of a span was
- * before its start, of the present second and of the one before it. */
-struct meter_clock {
-    double ahead, ahead_before;
-    uint64_t turned_at; /* when the present second began; 0: nothing is known */
 };
 
 struct meter {
@@ -105,7 +105,7 @@ struct meter {
     struct meter_span *base;    /* `from` and `to` are measured from its start */
     double base_time;
     double settled; /* time up to which everything is counted */
-    struct meter_clock clock;
+    struct meter_clock latencies, begins;
     struct trace *trace;
     bool aligned;  /* offset was set since the trace began */
     double offset; /* host's clock less the clock of `from` and `to` */
@@ -119,8 +119,9 @@ cuda_result meter_open(struct meter *meter, const struct cuda_driver *cuda,
                        const struct partition_table *partitions);
 void meter_close(struct meter *meter);
 
-/* The batch's first work is about to be submitted on stream->bound. Under client->lock. */
-void meter_begin(struct meter *meter, struct client_stream *stream);
+/* The batch's first work is about to be submitted on stream->bound. alone: nothing else is in
+ * flight in its hardware queue. Under client->lock. */
+void meter_begin(struct meter *meter, struct client_stream *stream, bool alone);
 /* The batch is submitted with its completion, which writes this timeline value. Only if meter_begin
  * has set stream->span. Under client->lock. */
 void meter_end(struct meter *meter, struct client_stream *stream, uint64_t value);

@@ -459,6 +459,16 @@ uint64_t stream_pool_in_flight(struct stream_pool *pool, const struct client_str
     return in_flight;
 }
 
+bool stream_pool_is_idle(struct stream_pool *pool, const struct client_stream *stream)
+{
+    if (client_stream_in_flight(stream))
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    bool idle = driver_queue_is_idle(stream->bound->queue);
+    pthread_mutex_unlock(&pool->lock);
+    return idle;
+}
+
 uint32_t stream_pool_entries_free(struct stream_pool *pool, const struct client_stream *stream)
 {
     struct driver_queue *queue = stream->bound->queue;

@@ -166,6 +166,9 @@ bool stream_pool_fits(const struct client_stream *stream);
 /* Commands that the ring and those of its client that share its hardware queue have in flight. */
 uint64_t stream_pool_in_flight(struct stream_pool *pool, const struct client_stream *stream);
 
+/* Whether nothing is in flight in the bound ring's hardware queue, of any ring. */
+bool stream_pool_is_idle(struct stream_pool *pool, const struct client_stream *stream);
+
 /* Entries of the bound ring's hardware queue that are free at least. */
 uint32_t stream_pool_entries_free(struct stream_pool *pool, const struct client_stream *stream);
 /* So many were used for the batch whose end client_stream_written tells. */

@@ -4,6 +4,7 @@
 #include "tests/unit/worker/fake.h"
 
 #include <limits.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "server/worker/sharing/meter.h"
@@ -59,7 +60,7 @@ static int teardown(void **state)
 static void begin_at(struct actor *actor, int stream, uint64_t when)
 {
     fake.clock = when - 1;
-    meter_begin(&meter, &actor->streams[stream]);
+    meter_begin(&meter, &actor->streams[stream], false);
 }
 
 static void end_at(struct actor *actor, int stream, uint64_t when)
@@ -418,6 +419,108 @@ static void a_batch_that_its_client_saw_the_end_of_is_counted(void **state)
     used(&a, 8 + 13);
 }
 
+static int start_events; /* that were recorded since the test said 0 */
+
+static cuda_result count_starts(cuda_event event, cuda_stream stream)
+{
+    for (uint32_t i = 0; i < METER_SPANS; i++)
+        start_events += meter.spans[i].start == event;
+    return fake_cuEventRecord(event, stream);
+}
+
+/* The device's clock is ahead of the host's by this, ms. The device has its next event now. */
+#define DEVICE_AHEAD 1000
+static void device_now(void)
+{
+    fake.clock = clock_now() / MS + DEVICE_AHEAD - 1;
+}
+
+static void one_alone(struct actor *actor)
+{
+    device_now();
+    meter_begin(&meter, &actor->streams[0], true);
+    meter_end(&meter, &actor->streams[0], ++actor->streams[0].ring.value);
+    actor->shadows[0] = actor->streams[0].ring.value;
+    meter_collect(&meter);
+}
+
+/* Until the clocks are laid: a batch in sixteen tells of them, as does each as long as too few have
+ * told. */
+static void lay_clocks(struct actor *actor)
+{
+    meter.begins.turn = 10 * UNITS_SECOND; /* a thread of this test may lose its processor */
+    for (int i = 0; i < 40 && !meter_clock_is_sure(&meter.begins, clock_now()); i++)
+        one_alone(actor);
+    assert_true(meter_clock_is_sure(&meter.begins, clock_now()));
+    actor->client.usage.turns = 1; /* the next fifteen are not timed */
+    start_events = 0;
+}
+
+static void a_batch_alone_in_its_queue_needs_no_start_event(void **state)
+{
+    (void)state;
+    struct actor a;
+    actor_open(&a, 3);
+    driver.cuEventRecord = count_starts;
+    lay_clocks(&a);
+    uint64_t before = a.client.usage.gpu_nanoseconds, began = clock_now();
+    meter_begin(&meter, &a.streams[0], true);
+    assert_int_equal(start_events, 0);
+    /* Its end comes 400 ms later on the device's clock. The fake's clock has whole milliseconds, so
+     * each of the two ends of the span is off by one at most. */
+    device_now();
+    double passed_ms = (double)(clock_now() - began) / MS;
+    fake.clock += 400;
+    meter_end(&meter, &a.streams[0], ++a.streams[0].ring.value);
+    a.shadows[0] = a.streams[0].ring.value;
+    meter_collect(&meter);
+    double used_ms = (double)(a.client.usage.gpu_nanoseconds - before) / MS;
+    assert_true(used_ms > 398 && used_ms < 402 + passed_ms);
+}
+
+static void a_start_event_is_recorded_where_the_begin_is_not_known(void **state)
+{
+    (void)state;
+    struct actor a;
+    struct trace trace;
+    actor_open(&a, 3);
+    driver.cuEventRecord = count_starts;
+    /* Too few have told of the clocks. */
+    one_alone(&a);
+    one_alone(&a);
+    assert_int_equal(start_events, 2);
+    lay_clocks(&a);
+    /* Something is before it. */
+    begin_at(&a, 0, 1);
+    end_at(&a, 0, 2);
+    assert_int_equal(start_events, 1);
+    /* One in sixteen. */
+    for (int i = 0; i < 32; i++) {
+        meter_begin(&meter, &a.streams[0], true);
+        end_at(&a, 0, 2);
+        meter_collect(&meter);
+    }
+    assert_true(start_events >= 3);
+    /* While a trace is on. */
+    trace_open(&trace);
+    lay_clocks(&a);
+    meter.trace = &trace;
+    trace.on = true;
+    meter_begin(&meter, &a.streams[0], true);
+    end_at(&a, 0, 2);
+    assert_int_equal(start_events, 1);
+    trace.on = false;
+    meter.trace = NULL;
+    /* The clocks were laid too long ago. */
+    meter.begins.turn = MS;
+    one_alone(&a);
+    start_events = 0;
+    while (meter_clock_is_sure(&meter.begins, clock_now()))
+        usleep(1000);
+    meter_begin(&meter, &a.streams[0], true);
+    assert_int_equal(start_events, 1);
+}
+
 static uint64_t timed_as(const struct actor *actor, uint64_t ms)
 {
     return actor->client.usage.latencies[latency_bucket(ms * MS)];
@@ -476,6 +579,8 @@ int main(void)
         T(many_clients_are_counted_quickly),
         T(a_client_that_leaves_is_forgotten),
         T(a_batch_that_its_client_saw_the_end_of_is_counted),
+        T(a_batch_alone_in_its_queue_needs_no_start_event),
+        T(a_start_event_is_recorded_where_the_begin_is_not_known),
         T(time_at_the_driver_has_what_ran_before),
         T(one_of_sixteen_batches_of_a_client_is_timed),
     };

@@ -342,7 +342,7 @@ static void run(struct meter *account, struct actor *actor, uint64_t from, uint6
                 uint64_t commands, bool over)
 {
     fake.clock = from - 1;
-    meter_begin(account, &actor->stream);
+    meter_begin(account, &actor->stream, false);
     fake.clock = to - 1;
     actor->stream.ring.value += commands;
     meter_end(account, &actor->stream, actor->stream.ring.value);
