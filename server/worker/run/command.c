@@ -87,7 +87,6 @@ static bool is_alive(const struct retirement *dying, const struct client_stream 
     return !dying || retire_covers(dying, stream->index, stream->ring.value + 1);
 }
 
-/* Called before each command that makes the device work; begins the batch's span once. */
 /* Whether the stream's next work is at the head of its hardware queue at once. */
 static bool is_first(struct command *command, const struct client_stream *stream)
 {
@@ -96,6 +95,7 @@ static bool is_first(struct command *command, const struct client_stream *stream
     return first_of_batch && stream_pool_is_idle(command->pool, stream);
 }
 
+/* Called before each command that makes the device work; begins the batch's span once. */
 static void begin_work(struct command *command, struct client_stream *stream)
 {
     if (!stream->span)

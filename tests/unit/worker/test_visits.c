@@ -191,19 +191,24 @@ static void a_turn_is_a_quantum(void **state)
     assert_int_equal(peer_completed(peers[1], 0), 500);
 }
 
-static void large_copies_use_the_turn_up(void **state)
+/* A copy of so many bytes from the client's memory to its memory. */
+static struct proto_command_copy make_copy(uint64_t bytes)
 {
-    (void)state;
     struct error why;
     int fd;
-    uint64_t bytes = UINT64_C(32) << 20;
     uint64_t base = clients[0]->control.device_base;
     assert_int_equal(client_memory_reserve(clients[0], base, 2 * bytes, &why), 0);
     assert_int_equal(client_memory_map(&worker->gpu, base, 2 * bytes, &fd, &why), 0);
     client_memory_open(clients[0], base, 2 * bytes, RANGE_DEVICE);
     close(fd);
-    struct proto_command_copy copy = {
+    return (struct proto_command_copy){
         .opcode = PROTO_COMMAND_COPY, .destination = base, .source = base + bytes, .count = bytes};
+}
+
+static void large_copies_use_the_turn_up(void **state)
+{
+    (void)state;
+    struct proto_command_copy copy = make_copy(UINT64_C(32) << 20);
     for (int i = 0; i < 8; i++)
         peer_push(peers[0], 0, &copy);
     for (int i = 0; i < 1000; i++)
@@ -330,6 +335,37 @@ static void a_batch_ends_with_a_completion(void **state)
     assert_int_equal(on->queue[1].op.write_value.address,
                      client_stream_shadow_address(&clients[0]->streams[0]));
     assert_int_equal(on->queue[7].op.write_value.value64, 200);
+}
+
+static uint32_t records_of_a_visit(void)
+{
+    uint32_t before = fake_count(FAKE_RECORD);
+    visit(0);
+    return fake_count(FAKE_RECORD) - before;
+}
+
+static void a_batch_that_nothing_is_before_has_no_start_event(void **state)
+{
+    (void)state;
+    struct proto_command_copy copy = make_copy(UINT64_C(2) << 20);
+    peer_push(peers[0], 0, &copy);
+    assert_int_equal(records_of_a_visit(), 2);
+    meter_collect(&worker->meter);
+    /* As if enough batches had told of the clocks. */
+    worker->meter.begins.sure_until = UINT64_MAX;
+    clients[0]->gate.scheduled.mean_ns = 1000; /* otherwise each command may be a batch */
+    peer_push(peers[0], 0, &copy);
+    assert_int_equal(records_of_a_visit(), 1);
+    /* A command before it in its batch, which could be a wait for another stream. */
+    peer_push_nop(peers[0], 0);
+    peer_push(peers[0], 0, &copy);
+    assert_int_equal(records_of_a_visit(), 2);
+    /* A batch before it that goes on. */
+    fake.hold = true;
+    peer_push(peers[0], 0, &copy);
+    assert_int_equal(records_of_a_visit(), 1);
+    peer_push(peers[0], 0, &copy);
+    assert_int_equal(records_of_a_visit(), 2);
 }
 
 /* ---- rings that are freed while they wait ---- */
@@ -459,6 +495,7 @@ int main(void)
         T(each_ring_has_two_in_flight_whatever_the_others_have),
         T(a_client_that_shuts_the_gate_by_coming_is_not_named),
         T(a_batch_ends_with_a_completion),
+        T(a_batch_that_nothing_is_before_has_no_start_event),
         T(a_freed_ring_that_waited_is_read_no_more),
         T(a_ring_waits_for_nothing_of_its_numbers_last_user),
         T(a_freed_ring_that_waited_for_another_device_is_not_counted),
