@@ -25,7 +25,7 @@ enum {
      * After this many windows in use, another one won't help. */
     WINDOW_TRIES = 16,
     /* A sleep and a wake-up cost some 5 us each, and more from a deep idle state of the processor:
-     * a shorter wait is spent spinning. */
+     * a shorter wait is spent spinning, and one that is little longer with yields. */
     SPIN_NS = 50000,
     /* In a virtual machine each of the two wake-ups behind a sleep takes up to 50 us. */
     YIELD_NS = 100000,

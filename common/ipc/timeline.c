@@ -122,7 +122,9 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, struct t
     }
     timeline_wait_done(timeline);
     if (spins)
-        atomic_store_explicit(&spin->yields, clock_now() - began < spin->spin_ns + spin->yield_ns,
+        /* Twice: where it pays to yield, the wake-ups took as long as that. */
+        atomic_store_explicit(&spin->yields,
+                              clock_now() - began < spin->spin_ns + 2 * spin->yield_ns,
                               memory_order_relaxed);
     /* Work that was done before the connection failed is done. */
     if (timeline_reached(timeline) >= value)

@@ -98,7 +98,9 @@ static bool is_first(struct command *command, const struct client_stream *stream
 /* Called before each command that makes the device work; begins the batch's span once. */
 static void begin_work(struct command *command, struct client_stream *stream)
 {
-    if (!stream->span)
+    if (stream->span)
+        meter_hand_over(stream);
+    else
         meter_begin(command->meter, stream, is_first(command, stream));
     command->entries++;
 }
@@ -640,6 +642,7 @@ static cuda_result write_words(struct command *command, struct client_stream *st
 int command_complete(struct command *command, struct client_stream *stream)
 {
     uint64_t value = stream->ring.value;
+    meter_hand_over(stream);
     /* Stored before the device can write the value, so that no thread sees more reached than
      * written. */
     atomic_store(&stream->written, value);
@@ -648,7 +651,9 @@ int command_complete(struct command *command, struct client_stream *stream)
                              : write_words(command, stream, value);
     /* Behind the words: a client that waits for them does not wait for the submission of an event.
      */
-    if (stream->span)
+    if (stream->span && result == CUDA_OK) {
+        activity_in(ACTIVITY_cuEventRecord);
         meter_end(command->meter, stream, value);
+    }
     return settle_completion(command, result);
 }

@@ -5,6 +5,10 @@
 #include "common/util.h"
 #include "server/worker/sharing/pool_stream.h"
 
+/* Rings that are looked at for each batch that finds its own ring idle: a client may have thousands
+ * on one queue, and the submitter serves everybody. */
+#define LOOKS_MAX 16
+
 void driver_queue_set_open(struct driver_queue_set *set, uint32_t count)
 {
     *set = (struct driver_queue_set){.count = count};
@@ -71,12 +75,13 @@ struct driver_queue_use driver_queue_busy(const struct driver_queue *queue,
 
 bool driver_queue_is_idle(const struct driver_queue *queue)
 {
+    uint32_t looks = 0;
     for (const struct pool_stream *at = queue->streams; at; at = at->queue_next) {
         for (const struct client_stream *user = at->users; user; user = user->next_user)
-            if (client_stream_in_flight(user))
+            if (++looks > LOOKS_MAX || client_stream_in_flight(user))
                 return false;
         for (const struct pool_leaver *leaver = at->leavers; leaver; leaver = leaver->next)
-            if (client_stream_reached(leaver->stream) < leaver->value)
+            if (++looks > LOOKS_MAX || client_stream_reached(leaver->stream) < leaver->value)
                 return false;
     }
     return !queue->reserved;

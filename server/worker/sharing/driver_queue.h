@@ -83,7 +83,7 @@ struct driver_queue_use driver_queue_busy(const struct driver_queue *queue,
                                           const struct client *client);
 
 /* Whether no ring has work there: what comes next is at the queue's head at once. False of the
- * worker's own queue, whose work is not counted. */
+ * worker's own queue, whose work is not counted, and where more than 16 rings are on the queue. */
 bool driver_queue_is_idle(const struct driver_queue *queue);
 
 /* For how long work of other clients on the queue was not seen to get on, ns; the longest. A

@@ -3,6 +3,7 @@
 #include "server/worker/sharing/meter.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,11 +25,20 @@
 /* Of the clock by which latencies are told, where 10 us are of no importance. */
 #define LATENCY_TURN_NS UNITS_SECOND
 /* Of the clock by which a batch's begin is told. Clocks that differ by 10 parts in a million drift
- * by 3 us in three turns, the oldest that it is told by. */
+ * by 4 us in four turns, the oldest that it is told by. */
 #define BEGIN_TURN_NS (UNITS_SECOND / 10)
+/* A call of the driver takes some 3 us. One that took longer waited for a lock or a processor, as a
+ * rule before it handed anything over. */
+#define CALL_NS      5000
+#define LONG_CALL_NS 20000
+/* Later than this, a batch waited for something that is not known here: its queue is another
+ * client's too, or the device is another process's for a while. */
+#define LATE_NS 50000
 /* A batch's last event stands behind its words, some microseconds. A device that was lost never
- * comes to it. */
-#define SETTLE_NS 5000000
+ * comes to it, and the control thread has others to serve. */
+#define SETTLE_NS 200000
+/* At a client's end its last batch is charged, or never. */
+#define SETTLE_LAST_NS 5000000
 
 cuda_result meter_open(struct meter *meter, const struct cuda_driver *cuda,
                        const struct partition_table *partitions)
@@ -109,7 +119,9 @@ static void give_free(struct meter *meter, struct meter_span *span)
 /* Whether the span's begin is known without an event. */
 static bool begins_now(const struct meter *meter, const struct meter_span *span, uint64_t now)
 {
+    /* Relaxed: a guess. */
     return span->alone && !span->timed && !trace_is_on(meter->trace) &&
+           !atomic_load_explicit(&span->stream->client->usage.late, memory_order_relaxed) &&
            meter_clock_is_sure(&meter->begins, now);
 }
 
@@ -125,6 +137,7 @@ void meter_begin(struct meter *meter, struct client_stream *stream, bool alone)
     span->timed = stream->client->usage.turns++ % TIMED_EVERY == 0;
     span->begun = alone || span->timed || trace_is_on(meter->trace) ? clock_now() : 0;
     span->by_host = begins_now(meter, span, span->begun);
+    span->handed = false;
     if (!span->by_host &&
         meter->cuda->cuEventRecord(span->start, stream->bound->handle) != CUDA_OK) {
         leave_client(meter, span);
@@ -138,6 +151,17 @@ void meter_begin(struct meter *meter, struct client_stream *stream, bool alone)
     span->launches = stream->client->usage.launches;
     stream->unmeasured = 0;
     stream->span = span;
+}
+
+void meter_hand_over(struct client_stream *stream)
+{
+    struct meter_span *span = stream->span;
+    if (!span || !span->by_host || span->handed)
+        return;
+    uint64_t now = clock_now();
+    span->handed = true;
+    if (now - span->begun > LONG_CALL_NS)
+        span->begun = now - CALL_NS;
 }
 
 void meter_end(struct meter *meter, struct client_stream *stream, uint64_t value)
@@ -220,9 +244,14 @@ static void lay_clocks(struct meter *meter, const struct meter_span *span)
 {
     if (span->timed)
         meter_clock_lay(&meter->latencies, span->begun, span->from);
-    /* Other spans may have begun when what was before them ended. */
-    if (span->alone)
-        meter_clock_lay(&meter->begins, span->begun, span->from);
+    /* Other spans may have begun when what was before them ended, and times that are far from the
+     * base are coarse. */
+    if (!span->alone || span->from - meter->base_time > 4 * REBASE_NS)
+        return;
+    double waited = span->from + meter_clock_ahead(&meter->begins) - (double)span->begun;
+    bool late = meter_clock_is_sure(&meter->begins, span->begun) && waited > LATE_NS;
+    atomic_store_explicit(&span->stream->client->usage.late, late, memory_order_relaxed);
+    meter_clock_lay(&meter->begins, span->begun, span->from);
 }
 
 /* The span's end is known. */
@@ -557,23 +586,36 @@ void meter_collect(struct meter *meter)
     pthread_mutex_unlock(&meter->collecting);
 }
 
-/* Of a batch that is done, an end that the device has not come to. */
-static bool lacks_end(struct meter *meter, const struct client *client)
+/* The ends of a client's batches that are done. */
+enum ends { ENDS_COUNTED, ENDS_COME, ENDS_LATE };
+
+/* Of those that were there at the last collection: a client that goes on ends others meanwhile. */
+static enum ends look_at_ends(struct meter *meter, const struct client *client)
 {
-    bool lacks = false;
+    enum ends ends = ENDS_COUNTED;
     pthread_mutex_lock(&meter->collecting);
-    for (struct meter_span *span = meter->open; span && !lacks; span = span->next)
-        lacks = span->stream->client == client && is_reached(span);
+    for (struct meter_span *span = meter->open; span && ends != ENDS_LATE; span = span->next)
+        if (span->stream->client == client && is_reached(span))
+            ends =
+                meter->cuda->cuEventQuery(span->end) == CUDA_ERR_NOT_READY ? ENDS_LATE : ENDS_COME;
     pthread_mutex_unlock(&meter->collecting);
-    return lacks;
+    return ends;
+}
+
+static void settle(struct meter *meter, const struct client *client, uint64_t limit)
+{
+    uint64_t until = clock_now() + limit;
+    enum ends ends;
+    meter_collect(meter);
+    while ((ends = look_at_ends(meter, client)) == ENDS_LATE && clock_now() < until)
+        sched_yield();
+    if (ends != ENDS_COUNTED)
+        meter_collect(meter);
 }
 
 void meter_settle(struct meter *meter, const struct client *client)
 {
-    uint64_t until = clock_now() + SETTLE_NS;
-    do
-        meter_collect(meter);
-    while (lacks_end(meter, client) && clock_now() < until);
+    settle(meter, client, SETTLE_NS);
 }
 
 /* A span leaves its client when its time was added. */
@@ -587,7 +629,7 @@ bool meter_owes(struct meter *meter, const struct client *client)
 
 void meter_forget(struct meter *meter, const struct client *client)
 {
-    meter_settle(meter, client);
+    settle(meter, client, SETTLE_LAST_NS);
     pthread_mutex_lock(&meter->collecting);
     struct meter_span **link = &meter->open;
     while (*link) {
@@ -598,6 +640,7 @@ void meter_forget(struct meter *meter, const struct client *client)
         }
         *link = span->next;
         leave_client(meter, span);
+        span->over = true; /* as a base, it may be replaced */
         if (span != meter->base)
             give_free(meter, span);
     }

@@ -3,10 +3,11 @@
 /*
  * meter: how long the device worked for each client.
  *
- * Each batch of a ring is a span between two timing events. While spans of several clients run on
- * the same multiprocessors at once, each moment is split equally among these clients, SM group by
- * SM group, each for as much as it has multiprocessors; several streams of one client count once. A
- * client alone on its multiprocessors gets every moment whole, whatever its share of the device.
+ * Each batch of a ring is a span between two timing events, or has the second one alone. While
+ * spans of several clients run on the same multiprocessors at once, each moment is split equally
+ * among these clients, SM group by SM group, each for as much as it has multiprocessors; several
+ * streams of one client count once. A client alone on its multiprocessors gets every moment whole,
+ * whatever its share of the device.
  *
  * A span begins when its stream comes to it, so it has the time in it in which its kernel waits for
  * multiprocessors. They go to kernels in their order, and to urgent ones first. So the moment
@@ -32,15 +33,19 @@
  * driver: from its submission to its end on the device. The device's clock is laid over the host's
  * for that (meter_clock.h).
  *
- * A batch that finds its hardware queue empty begins when it is submitted, whatever else the device
- * does. While batches of that kind have told of late how the clocks lie, the next ones need no
- * start event: their client waits for one call of the driver less.
+ * A batch that finds its hardware queue empty begins when it is submitted, whatever else the
+ * process has on the device. While batches of that kind have told of late how the clocks lie, the
+ * next ones need no start event: their client waits for one call of the driver less.
+ *
+ * One in sixteen
+ * has one nevertheless. If that one began late, its queue or the device is used by somebody who is
+ * not known here, and the client's next batches have start events.
  *
  * A span's last event stands behind the words that tell the client of the batch's end, since a call
  * of the driver takes some microseconds, and a client that waits would wait for it. The span has
- * the words in it: 2 us.
+ * the words in it, 2 us on the software GPU.
  *
- * The submitter calls meter_begin and meter_end; any thread may call the rest.
+ * The submitter calls meter_begin, meter_hand_over and meter_end; any thread may call the rest.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_METER_H
 #define GPUSHARE_SERVER_WORKER_SHARING_METER_H
@@ -70,6 +75,9 @@ struct meter_client {
     uint64_t waits[LATENCY_BUCKETS];
     uint32_t spans; /* that the client has; under meter->lock */
     uint32_t turns; /* of its batches with a span, for the choice of those that are timed */
+    /* The last of its batches that told of the clocks began late, though nothing was before it;
+     * meter_collect finds it. */
+    _Atomic bool late;
     /* Batches by their time at the driver; meter_collect counts them; readable without a lock. The
      * last member: another thread writes it than those above. */
     _Atomic uint64_t latencies[LATENCY_BUCKETS];
@@ -86,6 +94,7 @@ struct meter_span {
     bool timed;                    /* its time at the driver is counted */
     bool alone;                    /* nothing was before it in its hardware queue */
     bool by_host;                  /* it began when it was submitted, and has no start event */
+    bool handed;                   /* of by_host: `begun` is final */
     uint32_t weight;               /* batches that it stands for */
     uint32_t width;     /* of its one kernel (launch_width.h); 0: another kind of batch */
     uint64_t launches;  /* the client's, before the span */
@@ -122,6 +131,9 @@ void meter_close(struct meter *meter);
 /* The batch's first work is about to be submitted on stream->bound. alone: nothing else is in
  * flight in its hardware queue. Under client->lock. */
 void meter_begin(struct meter *meter, struct client_stream *stream, bool alone);
+/* The first work of the batch was handed to the driver; later calls do nothing, as without a span.
+ * Under client->lock. */
+void meter_hand_over(struct client_stream *stream);
 /* The batch is submitted with its completion, which writes this timeline value. Only if meter_begin
  * has set stream->span. Under client->lock. */
 void meter_end(struct meter *meter, struct client_stream *stream, uint64_t value);
@@ -131,8 +143,8 @@ void meter_end(struct meter *meter, struct client_stream *stream, uint64_t value
 void meter_collect(struct meter *meter);
 
 /* As meter_collect, until every batch that the client saw the end of is counted to its end: for as
- * long as the device takes to get from a batch's words to its last event, 5 ms at most. The
- * client's lock was taken since it saw that end. */
+ * long as the device takes to get from a batch's words to its last event, 0.2 ms at most. The
+ * client's lock was taken since it saw that end. Batches that end meanwhile are not waited for. */
 void meter_settle(struct meter *meter, const struct client *client);
 
 /* Whether the device's time of some batch of the client is not in its gpu_nanoseconds to the end.

@@ -56,6 +56,20 @@ static void what_a_ring_left_counts(void **state)
     assert_true(driver_queue_is_idle(&queue));
 }
 
+/* The submitter looks at so many for each batch at most. */
+static void a_queue_of_many_rings_is_not_looked_through(void **state)
+{
+    (void)state;
+    static struct client_stream many[17];
+    static uint64_t shadow;
+    for (int i = 0; i < 17; i++)
+        many[i] = (struct client_stream){.shadow = &shadow, .next_user = i ? &many[i - 1] : NULL};
+    streams[0].users = &many[15];
+    assert_true(driver_queue_is_idle(&queue));
+    streams[0].users = &many[16];
+    assert_false(driver_queue_is_idle(&queue));
+}
+
 static void the_workers_own_queue_is_never_idle(void **state)
 {
     (void)state;
@@ -68,6 +82,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(any_ring_counts, setup),
         cmocka_unit_test_setup(what_a_ring_left_counts, setup),
+        cmocka_unit_test_setup(a_queue_of_many_rings_is_not_looked_through, setup),
         cmocka_unit_test_setup(the_workers_own_queue_is_never_idle, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

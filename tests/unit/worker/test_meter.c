@@ -1,82 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* GPU time: each moment belongs to the clients whose kernels have the multiprocessors. */
-#include "tests/unit/worker/fake.h"
+#include "tests/unit/worker/meter_actor.h"
 
 #include <limits.h>
-#include <unistd.h>
 
 #include "common/clock.h"
-#include "server/worker/sharing/meter.h"
-#include "server/worker/client/client.h"
-#include "server/worker/sharing/stream_pool.h"
-
-#define MS UINT64_C(1000000)
-
-static struct cuda_driver driver;
-static struct partition_table partitions;
-static struct meter meter;
-
-/* A client with two streams, on some of four SM groups. */
-struct actor {
-    struct client client;
-    struct partition partition;
-    struct client_stream streams[2];
-    struct pool_stream on;
-    uint64_t shadows[2];
-};
-
-static void actor_open(struct actor *actor, uint64_t sm_groups)
-{
-    memset(actor, 0, sizeof *actor);
-    actor->partition.sm_groups.bits[0] = sm_groups;
-    actor->client.shared.partition = &actor->partition;
-    actor->on.partition = &actor->partition;
-    for (int i = 0; i < 2; i++) {
-        actor->streams[i].client = &actor->client;
-        actor->streams[i].shadow = &actor->shadows[i];
-        actor->streams[i].bound = &actor->on;
-    }
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    fake_reset();
-    driver = fake_driver();
-    partitions = (struct partition_table){.count = 4, .sm_group_size = 8};
-    return meter_open(&meter, &driver, &partitions) == CUDA_OK ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    meter_close(&meter);
-    assert_int_equal(fake.live_events, 0);
-    return 0;
-}
-
-/* The fake's clock is in milliseconds, and each record advances it by one. */
-static void begin_at(struct actor *actor, int stream, uint64_t when)
-{
-    fake.clock = when - 1;
-    meter_begin(&meter, &actor->streams[stream], false);
-}
-
-static void end_at(struct actor *actor, int stream, uint64_t when)
-{
-    fake.clock = when - 1;
-    meter_end(&meter, &actor->streams[stream], ++actor->streams[stream].ring.value);
-    actor->shadows[stream] = actor->streams[stream].ring.value;
-}
-
-static void used(const struct actor *actor, double milliseconds)
-{
-    double said = (double)actor->client.usage.gpu_nanoseconds / MS;
-    if (said < milliseconds - 0.001 || said > milliseconds + 0.001)
-        print_message("used %f ms, not %f\n", said, milliseconds);
-    assert_true(said > milliseconds - 0.001 && said < milliseconds + 0.001);
-}
 
 static void alone(void **state)
 {
@@ -373,13 +302,38 @@ static void a_client_that_leaves_is_forgotten(void **state)
 }
 
 /* The device gets to the end events of batches after so many questions. */
-static int questions_early;
+static int questions_early, questions;
+static struct actor *submits; /* a batch at the first question, which the device gets to never */
+
+static bool is_end(cuda_event event)
+{
+    for (uint32_t i = 0; i < METER_SPANS; i++)
+        if (meter.spans[i].end == event)
+            return true;
+    return false;
+}
 
 static cuda_result elapsed_after_questions(float *ms, cuda_event start, cuda_event end)
 {
-    if (end->at > start->at && questions_early && questions_early--)
+    return is_end(end) && (questions_early || end->at >= 300)
+               ? CUDA_ERR_NOT_READY
+               : fake_cuEventElapsedTime(ms, start, end);
+}
+
+static cuda_result query_after_questions(cuda_event event)
+{
+    struct actor *actor = submits;
+    if (!is_end(event))
+        return CUDA_OK;
+    submits = NULL;
+    if (actor) {
+        begin_at(actor, 1, 200);
+        end_at(actor, 1, 300);
+    }
+    questions++;
+    if (event->at >= 300 || (questions_early && questions_early--))
         return CUDA_ERR_NOT_READY;
-    return fake_cuEventElapsedTime(ms, start, end);
+    return CUDA_OK;
 }
 
 static void a_batch_that_its_client_saw_the_end_of_is_counted(void **state)
@@ -388,6 +342,7 @@ static void a_batch_that_its_client_saw_the_end_of_is_counted(void **state)
     struct actor a;
     actor_open(&a, 3);
     driver.cuEventElapsedTime = elapsed_after_questions;
+    driver.cuEventQuery = query_after_questions;
     begin_at(&a, 0, 1);
     end_at(&a, 0, 5);
     questions_early = 3;
@@ -412,113 +367,29 @@ static void a_batch_that_its_client_saw_the_end_of_is_counted(void **state)
     questions_early = INT_MAX;
     meter_settle(&meter, &a.client);
     assert_true(meter_owes(&meter, &a.client));
-    questions_early = 1;
+    questions_early = 2;
     a.shadows[1] = a.streams[1].ring.value;
     meter_forget(&meter, &a.client);
     assert_false(meter_owes(&meter, &a.client));
-    used(&a, 8 + 13);
+    used(&a, 8 + 3);
 }
 
-static int start_events; /* that were recorded since the test said 0 */
-
-static cuda_result count_starts(cuda_event event, cuda_stream stream)
-{
-    for (uint32_t i = 0; i < METER_SPANS; i++)
-        start_events += meter.spans[i].start == event;
-    return fake_cuEventRecord(event, stream);
-}
-
-/* The device's clock is ahead of the host's by this, ms. The device has its next event now. */
-#define DEVICE_AHEAD 1000
-static void device_now(void)
-{
-    fake.clock = clock_now() / MS + DEVICE_AHEAD - 1;
-}
-
-static void one_alone(struct actor *actor)
-{
-    device_now();
-    meter_begin(&meter, &actor->streams[0], true);
-    meter_end(&meter, &actor->streams[0], ++actor->streams[0].ring.value);
-    actor->shadows[0] = actor->streams[0].ring.value;
-    meter_collect(&meter);
-}
-
-/* Until the clocks are laid: a batch in sixteen tells of them, as does each as long as too few have
- * told. */
-static void lay_clocks(struct actor *actor)
-{
-    meter.begins.turn = 10 * UNITS_SECOND; /* a thread of this test may lose its processor */
-    for (int i = 0; i < 40 && !meter_clock_is_sure(&meter.begins, clock_now()); i++)
-        one_alone(actor);
-    assert_true(meter_clock_is_sure(&meter.begins, clock_now()));
-    actor->client.usage.turns = 1; /* the next fifteen are not timed */
-    start_events = 0;
-}
-
-static void a_batch_alone_in_its_queue_needs_no_start_event(void **state)
+static void a_client_that_goes_on_is_not_waited_for(void **state)
 {
     (void)state;
     struct actor a;
     actor_open(&a, 3);
-    driver.cuEventRecord = count_starts;
-    lay_clocks(&a);
-    uint64_t before = a.client.usage.gpu_nanoseconds, began = clock_now();
-    meter_begin(&meter, &a.streams[0], true);
-    assert_int_equal(start_events, 0);
-    /* Its end comes 400 ms later on the device's clock. The fake's clock has whole milliseconds, so
-     * each of the two ends of the span is off by one at most. */
-    device_now();
-    double passed_ms = (double)(clock_now() - began) / MS;
-    fake.clock += 400;
-    meter_end(&meter, &a.streams[0], ++a.streams[0].ring.value);
-    a.shadows[0] = a.streams[0].ring.value;
-    meter_collect(&meter);
-    double used_ms = (double)(a.client.usage.gpu_nanoseconds - before) / MS;
-    assert_true(used_ms > 398 && used_ms < 402 + passed_ms);
-}
-
-static void a_start_event_is_recorded_where_the_begin_is_not_known(void **state)
-{
-    (void)state;
-    struct actor a;
-    struct trace trace;
-    actor_open(&a, 3);
-    driver.cuEventRecord = count_starts;
-    /* Too few have told of the clocks. */
-    one_alone(&a);
-    one_alone(&a);
-    assert_int_equal(start_events, 2);
-    lay_clocks(&a);
-    /* Something is before it. */
+    driver.cuEventElapsedTime = elapsed_after_questions;
+    driver.cuEventQuery = query_after_questions;
     begin_at(&a, 0, 1);
-    end_at(&a, 0, 2);
-    assert_int_equal(start_events, 1);
-    /* One in sixteen. */
-    for (int i = 0; i < 32; i++) {
-        meter_begin(&meter, &a.streams[0], true);
-        end_at(&a, 0, 2);
-        meter_collect(&meter);
-    }
-    assert_true(start_events >= 3);
-    /* While a trace is on. */
-    trace_open(&trace);
-    lay_clocks(&a);
-    meter.trace = &trace;
-    trace.on = true;
-    meter_begin(&meter, &a.streams[0], true);
-    end_at(&a, 0, 2);
-    assert_int_equal(start_events, 1);
-    trace.on = false;
-    meter.trace = NULL;
-    /* The clocks were laid too long ago. */
-    meter.begins.turn = MS;
-    one_alone(&a);
-    start_events = 0;
-    while (meter_clock_is_sure(&meter.begins, clock_now()))
-        usleep(1000);
-    meter_begin(&meter, &a.streams[0], true);
-    assert_int_equal(start_events, 1);
+    end_at(&a, 0, 5);
+    questions = 0;
+    questions_early = 3;
+    submits = &a;
+    meter_settle(&meter, &a.client);
+    used(&a, 4);
+    assert_int_equal(questions, 4);
+    meter_forget(&meter, &a.client);
 }
 
 static uint64_t timed_as(const struct actor *actor, uint64_t ms)
@@ -579,8 +450,7 @@ int main(void)
         T(many_clients_are_counted_quickly),
         T(a_client_that_leaves_is_forgotten),
         T(a_batch_that_its_client_saw_the_end_of_is_counted),
-        T(a_batch_alone_in_its_queue_needs_no_start_event),
-        T(a_start_event_is_recorded_where_the_begin_is_not_known),
+        T(a_client_that_goes_on_is_not_waited_for),
         T(time_at_the_driver_has_what_ran_before),
         T(one_of_sixteen_batches_of_a_client_is_timed),
     };
