@@ -37,9 +37,8 @@
  * process has on the device. While batches of that kind have told of late how the clocks lie, the
  * next ones need no start event: their client waits for one call of the driver less.
  *
- * One in sixteen
- * has one nevertheless. If that one began late, its queue or the device is used by somebody who is
- * not known here, and the client's next batches have start events.
+ * One in sixteen has one nevertheless. If that one began late, its queue or the device is used by
+ * somebody who is not known here, and the client's next batches have start events.
  *
  * A span's last event stands behind the words that tell the client of the batch's end, since a call
  * of the driver takes some microseconds, and a client that waits would wait for it. The span has
