@@ -48,6 +48,7 @@ cuda_result meter_open(struct meter *meter, const struct cuda_driver *cuda,
     meter->partitions = partitions;
     meter->incoming_end = &meter->incoming;
     meter->settled = -1e18; /* spans may turn out to have begun before the first one that is seen */
+    meter->settle_ns = SETTLE_NS;
     meter_clock_open(&meter->latencies, LATENCY_TURN_NS);
     meter_clock_open(&meter->begins, BEGIN_TURN_NS);
     pthread_mutex_init(&meter->lock, NULL);
@@ -615,7 +616,7 @@ static void settle(struct meter *meter, const struct client *client, uint64_t li
 
 void meter_settle(struct meter *meter, const struct client *client)
 {
-    settle(meter, client, SETTLE_NS);
+    settle(meter, client, meter->settle_ns);
 }
 
 /* A span leaves its client when its time was added. */

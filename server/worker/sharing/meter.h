@@ -115,8 +115,9 @@ struct meter {
     double settled; /* time up to which everything is counted */
     struct meter_clock latencies, begins;
     struct trace *trace;
-    bool aligned;  /* offset was set since the trace began */
-    double offset; /* host's clock less the clock of `from` and `to` */
+    uint64_t settle_ns; /* the most that meter_settle waits; tests raise it */
+    bool aligned;       /* offset was set since the trace began */
+    double offset;      /* host's clock less the clock of `from` and `to` */
     struct meter_span spans[METER_SPANS];
 };
 

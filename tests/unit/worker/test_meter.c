@@ -343,6 +343,7 @@ static void a_batch_that_its_client_saw_the_end_of_is_counted(void **state)
     actor_open(&a, 3);
     driver.cuEventElapsedTime = elapsed_after_questions;
     driver.cuEventQuery = query_after_questions;
+    meter.settle_ns = 60 * UNITS_SECOND; /* this thread may lose its processor */
     begin_at(&a, 0, 1);
     end_at(&a, 0, 5);
     questions_early = 3;
@@ -356,15 +357,16 @@ static void a_batch_that_its_client_saw_the_end_of_is_counted(void **state)
     begin_at(&a, 0, 8);
     end_at(&a, 0, 10);
     questions_early = 2;
-    uint64_t began = clock_now();
+    questions = 0;
     meter_settle(&meter, &a.client);
-    assert_true(clock_now() - began < 4 * MS);
+    assert_int_equal(questions, 3);
     used(&a, 8);
     /* An end that never comes is not waited for without end, and one that comes late is counted
      * when the client leaves. */
     begin_at(&a, 0, 20);
     end_at(&a, 0, 23);
     questions_early = INT_MAX;
+    meter.settle_ns = 1000000;
     meter_settle(&meter, &a.client);
     assert_true(meter_owes(&meter, &a.client));
     questions_early = 2;
@@ -381,6 +383,7 @@ static void a_client_that_goes_on_is_not_waited_for(void **state)
     actor_open(&a, 3);
     driver.cuEventElapsedTime = elapsed_after_questions;
     driver.cuEventQuery = query_after_questions;
+    meter.settle_ns = 60 * UNITS_SECOND;
     begin_at(&a, 0, 1);
     end_at(&a, 0, 5);
     questions = 0;

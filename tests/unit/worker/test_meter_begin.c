@@ -100,9 +100,9 @@ static void expect_charge(uint64_t before, uint64_t since, double us)
 {
     double passed = (double)(clock_now() - since) / (double)US;
     double charged = (double)(a.client.usage.gpu_nanoseconds - before) / (double)US;
-    if (charged < us - 10 || charged > us + 10 + passed)
+    if (charged < us - 5000 || charged > us + 5000 + passed)
         print_message("charged %f us, not %f to %f\n", charged, us, us + passed);
-    assert_true(charged >= us - 10 && charged <= us + 10 + passed);
+    assert_true(charged >= us - 5000 && charged <= us + 5000 + passed);
 }
 
 static void a_batch_alone_in_its_queue_needs_no_start_event(void **state)
@@ -174,6 +174,7 @@ static void a_client_that_began_late_has_start_events(void **state)
 static void an_old_base_lays_no_clock(void **state)
 {
     (void)state;
+    meter_clock_open(&meter.begins, 1000 * UNITS_SECOND); /* this thread may lose its processor */
     device_at(0);
     a.client.usage.turns = 1;
     meter_begin(&meter, &a.streams[1], false); /* goes on */
