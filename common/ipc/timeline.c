@@ -87,12 +87,17 @@ static bool yield_until(const struct timeline *timeline, uint64_t value, uint64_
 }
 
 static bool await_awake(const struct timeline *timeline, uint64_t value,
-                        const struct timeline_spin *spin, uint64_t began)
+                        const struct timeline_spin *spin, bool yields, uint64_t began)
 {
-    /* Relaxed: a guess. */
     return spin_until(timeline, value, began + spin->spin_ns) ||
-           (atomic_load_explicit(&spin->yields, memory_order_relaxed) &&
-            yield_until(timeline, value, began + spin->spin_ns + spin->yield_ns));
+           (yields && yield_until(timeline, value, began + spin->spin_ns + spin->yield_ns));
+}
+
+/* Whether the next wait yields, after this one has slept. One that yielded in vain was too long for
+ * that. Twice: where it pays to yield, the wake-ups took as long as that. */
+static bool yields_next(const struct timeline_spin *spin, bool yielded, uint64_t began)
+{
+    return !yielded && clock_now() - began < spin->spin_ns + 2 * spin->yield_ns;
 }
 
 uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, struct timeline_spin *spin,
@@ -102,7 +107,9 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, struct t
         return 0;
     bool spins = spin && spin->spin_ns;
     uint64_t began = spins ? clock_now() : 0;
-    if (spins && await_awake(timeline, value, spin, began))
+    /* Relaxed: a guess. */
+    bool yields = spins && atomic_load_explicit(&spin->yields, memory_order_relaxed);
+    if (spins && await_awake(timeline, value, spin, yields, began))
         return 0;
     uint32_t result = 0;
     bool ready = timeline_wait_prepare(timeline, value);
@@ -122,9 +129,7 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, struct t
     }
     timeline_wait_done(timeline);
     if (spins)
-        /* Twice: where it pays to yield, the wake-ups took as long as that. */
-        atomic_store_explicit(&spin->yields,
-                              clock_now() - began < spin->spin_ns + 2 * spin->yield_ns,
+        atomic_store_explicit(&spin->yields, yields_next(spin, yields, began),
                               memory_order_relaxed);
     /* Work that was done before the connection failed is done. */
     if (timeline_reached(timeline) >= value)

@@ -40,8 +40,9 @@ struct timeline {
 /* How the threads of a connection wait before they sleep. */
 struct timeline_spin {
     uint64_t spin_ns;    /* at most so long without a pause; 0: not at all */
-    uint64_t yield_ns;   /* then so long with yields, if the last wait that slept was that short */
-    _Atomic bool yields; /* it was, its two wake-ups taken off; at first false */
+    uint64_t yield_ns;   /* then so long with yields, where that may pay */
+    _Atomic bool yields; /* the last wait that slept did not yield, and took at most spin_ns and
+                          * twice yield_ns, its wake-ups included; at first false */
 };
 
 /* Returns the value that the timeline has reached. */

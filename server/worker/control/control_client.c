@@ -58,8 +58,9 @@ int control_client_detach(struct request *request)
     return 0;
 }
 
-/* Takes the client's lock. */
-static void sum_use(struct worker *worker, struct client *client, struct proto_worker_usage *used)
+/* Takes the client's lock. limit: of meter_settle. */
+static void sum_use(struct worker *worker, struct client *client, uint64_t limit,
+                    struct proto_worker_usage *used)
 {
     struct placement_view view;
     placement_view(&worker->places, &client->place, clock_now(), &view);
@@ -68,7 +69,7 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
     /* The submitter may be between the words that the client saw and the account's event. */
     client_lock(client);
     pthread_mutex_unlock(&client->lock);
-    meter_settle(&worker->meter, client);
+    meter_settle(&worker->meter, client, limit);
     gate_charge_client(&worker->gate, client);
     gate_read_usage(&worker->gate, client, used);
     client_lock(client);
@@ -103,7 +104,7 @@ static void sum_use(struct worker *worker, struct client *client, struct proto_w
 int control_client_usage(struct request *request)
 {
     struct proto_worker_usage used;
-    sum_use(request->worker, request->client, &used);
+    sum_use(request->worker, request->client, METER_SETTLE_NS, &used);
     return request_answer(request, PROTO_WORKER_USAGE, &used);
 }
 
@@ -284,7 +285,7 @@ void control_client_leave(struct worker *worker, struct client *client)
     client->control.last_call = NULL;
     /* The rest may have to wait for a quiet window, and others for its multiprocessors and its time
      * until then. */
-    sum_use(worker, client, &client->control.used);
+    sum_use(worker, client, METER_SETTLE_LAST_NS, &client->control.used);
     leave_partition(worker, client);
     control_call_open(call, &detach, make_release, end_release);
     control_call_leave(call);

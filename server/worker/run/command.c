@@ -69,6 +69,7 @@ note_violation(struct client_stream *stream, uint32_t error, const char *format,
 static int settle_result(struct command *command, struct client_stream *stream, cuda_result result,
                          enum context_loss loss)
 {
+    meter_hand_over(stream);
     if (result == CUDA_OK)
         return 0;
     if (cuda_driver_error_is_sticky(result)) {
@@ -98,9 +99,7 @@ static bool is_first(struct command *command, const struct client_stream *stream
 /* Called before each command that makes the device work; begins the batch's span once. */
 static void begin_work(struct command *command, struct client_stream *stream)
 {
-    if (stream->span)
-        meter_hand_over(stream);
-    else
+    if (!stream->span)
         meter_begin(command->meter, stream, is_first(command, stream));
     command->entries++;
 }
@@ -642,7 +641,6 @@ static cuda_result write_words(struct command *command, struct client_stream *st
 int command_complete(struct command *command, struct client_stream *stream)
 {
     uint64_t value = stream->ring.value;
-    meter_hand_over(stream);
     /* Stored before the device can write the value, so that no thread sees more reached than
      * written. */
     atomic_store(&stream->written, value);

@@ -34,11 +34,9 @@
 /* Later than this, a batch waited for something that is not known here: its queue is another
  * client's too, or the device is another process's for a while. */
 #define LATE_NS 50000
-/* A batch's last event stands behind its words, some microseconds. A device that was lost never
- * comes to it, and the control thread has others to serve. */
-#define SETTLE_NS 200000
-/* At a client's end its last batch is charged, or never. */
-#define SETTLE_LAST_NS 5000000
+/* So many punctual batches of a client make up for one that was late: all of them have start events
+ * meanwhile. */
+#define PUNCTUAL_AGAIN 64
 
 cuda_result meter_open(struct meter *meter, const struct cuda_driver *cuda,
                        const struct partition_table *partitions)
@@ -48,7 +46,6 @@ cuda_result meter_open(struct meter *meter, const struct cuda_driver *cuda,
     meter->partitions = partitions;
     meter->incoming_end = &meter->incoming;
     meter->settled = -1e18; /* spans may turn out to have begun before the first one that is seen */
-    meter->settle_ns = SETTLE_NS;
     meter_clock_open(&meter->latencies, LATENCY_TURN_NS);
     meter_clock_open(&meter->begins, BEGIN_TURN_NS);
     pthread_mutex_init(&meter->lock, NULL);
@@ -136,7 +133,8 @@ void meter_begin(struct meter *meter, struct client_stream *stream, bool alone)
     span->stream = stream;
     span->alone = alone;
     span->timed = stream->client->usage.turns++ % TIMED_EVERY == 0;
-    span->begun = alone || span->timed || trace_is_on(meter->trace) ? clock_now() : 0;
+    span->called = span->begun =
+        alone || span->timed || trace_is_on(meter->trace) ? clock_now() : 0;
     span->by_host = begins_now(meter, span, span->begun);
     span->handed = false;
     if (!span->by_host &&
@@ -234,11 +232,26 @@ static bool find_end(struct meter *meter, struct meter_span *span)
         meter->cuda->cuEventElapsedTime(&milliseconds, since, span->end) != CUDA_OK)
         return false;
     span->to = (span->by_host ? meter->base_time : span->from) + (double)milliseconds * 1e6;
+    /* The thread lost its processor behind the call, and not before the device had the work. */
+    if (span->by_host && span->from > span->to)
+        span->from = (double)span->called - meter_clock_ahead(&meter->begins);
     span->from = min(span->from, span->to);
     return true;
 }
 
 /* ---- time at the driver ---- */
+
+static void note_punctuality(const struct meter *meter, const struct meter_span *span)
+{
+    double waited = span->from + meter_clock_ahead(&meter->begins) - (double)span->begun;
+    /* Relaxed: a guess. This thread alone writes it, and only where it changes: the submitter reads
+     * it for each batch. */
+    _Atomic uint32_t *late = &span->stream->client->usage.late;
+    uint32_t was = atomic_load_explicit(late, memory_order_relaxed);
+    uint32_t is = waited > LATE_NS ? PUNCTUAL_AGAIN : was - (was > 0);
+    if (is != was)
+        atomic_store_explicit(late, is, memory_order_relaxed);
+}
 
 /* The span's start is known, by an event. */
 static void lay_clocks(struct meter *meter, const struct meter_span *span)
@@ -249,9 +262,8 @@ static void lay_clocks(struct meter *meter, const struct meter_span *span)
      * base are coarse. */
     if (!span->alone || span->from - meter->base_time > 4 * REBASE_NS)
         return;
-    double waited = span->from + meter_clock_ahead(&meter->begins) - (double)span->begun;
-    bool late = meter_clock_is_sure(&meter->begins, span->begun) && waited > LATE_NS;
-    atomic_store_explicit(&span->stream->client->usage.late, late, memory_order_relaxed);
+    if (meter_clock_is_sure(&meter->begins, span->begun))
+        note_punctuality(meter, span);
     meter_clock_lay(&meter->begins, span->begun, span->from);
 }
 
@@ -590,7 +602,7 @@ void meter_collect(struct meter *meter)
 /* The ends of a client's batches that are done. */
 enum ends { ENDS_COUNTED, ENDS_COME, ENDS_LATE };
 
-/* Of those that were there at the last collection: a client that goes on ends others meanwhile. */
+/* Of those that were collected: a client that goes on submits and ends others meanwhile. */
 static enum ends look_at_ends(struct meter *meter, const struct client *client)
 {
     enum ends ends = ENDS_COUNTED;
@@ -603,7 +615,7 @@ static enum ends look_at_ends(struct meter *meter, const struct client *client)
     return ends;
 }
 
-static void settle(struct meter *meter, const struct client *client, uint64_t limit)
+void meter_settle(struct meter *meter, const struct client *client, uint64_t limit)
 {
     uint64_t until = clock_now() + limit;
     enum ends ends;
@@ -612,11 +624,6 @@ static void settle(struct meter *meter, const struct client *client, uint64_t li
         sched_yield();
     if (ends != ENDS_COUNTED)
         meter_collect(meter);
-}
-
-void meter_settle(struct meter *meter, const struct client *client)
-{
-    settle(meter, client, meter->settle_ns);
 }
 
 /* A span leaves its client when its time was added. */
@@ -630,7 +637,7 @@ bool meter_owes(struct meter *meter, const struct client *client)
 
 void meter_forget(struct meter *meter, const struct client *client)
 {
-    settle(meter, client, SETTLE_LAST_NS);
+    meter_settle(meter, client, METER_SETTLE_LAST_NS);
     pthread_mutex_lock(&meter->collecting);
     struct meter_span **link = &meter->open;
     while (*link) {

@@ -65,6 +65,11 @@ struct client_stream;
 
 enum { METER_SPANS = 512 };
 
+/* Limits of meter_settle, ns. The control thread has others to serve, and a device that was lost
+ * never comes to an end. At a client's end its last batch is charged, or never. */
+#define METER_SETTLE_NS      200000
+#define METER_SETTLE_LAST_NS 5000000
+
 /* A client's use of the device. The submitter counts, under client->lock. */
 struct meter_client {
     uint64_t launches;
@@ -74,11 +79,10 @@ struct meter_client {
     uint64_t waits[LATENCY_BUCKETS];
     uint32_t spans; /* that the client has; under meter->lock */
     uint32_t turns; /* of its batches with a span, for the choice of those that are timed */
-    /* The last of its batches that told of the clocks began late, though nothing was before it;
-     * meter_collect finds it. */
-    _Atomic bool late;
-    /* Batches by their time at the driver; meter_collect counts them; readable without a lock. The
-     * last member: another thread writes it than those above. */
+    /* Behind these: another thread writes them than those above. Not 0: one of its last batches
+     * that told of the clocks began late, though nothing was before it. */
+    _Atomic uint32_t late;
+    /* Batches by their time at the driver; meter_collect counts them; readable without a lock. */
     _Atomic uint64_t latencies[LATENCY_BUCKETS];
 };
 
@@ -90,6 +94,7 @@ struct meter_span {
     uint64_t value;                /* of the stream's timeline; once reached, the span is over */
     uint64_t first;                /* the timeline value before the span */
     uint64_t begun;                /* when it was submitted, on the host's clock; 0: unknown */
+    uint64_t called;               /* before its first work was handed over; `begun` may be later */
     bool timed;                    /* its time at the driver is counted */
     bool alone;                    /* nothing was before it in its hardware queue */
     bool by_host;                  /* it began when it was submitted, and has no start event */
@@ -115,9 +120,8 @@ struct meter {
     double settled; /* time up to which everything is counted */
     struct meter_clock latencies, begins;
     struct trace *trace;
-    uint64_t settle_ns; /* the most that meter_settle waits; tests raise it */
-    bool aligned;       /* offset was set since the trace began */
-    double offset;      /* host's clock less the clock of `from` and `to` */
+    bool aligned;  /* offset was set since the trace began */
+    double offset; /* host's clock less the clock of `from` and `to` */
     struct meter_span spans[METER_SPANS];
 };
 
@@ -131,7 +135,8 @@ void meter_close(struct meter *meter);
 /* The batch's first work is about to be submitted on stream->bound. alone: nothing else is in
  * flight in its hardware queue. Under client->lock. */
 void meter_begin(struct meter *meter, struct client_stream *stream, bool alone);
-/* The first work of the batch was handed to the driver; later calls do nothing, as without a span.
+/* A driver's call for the batch came back. The first one tells of its begin; later ones do nothing,
+ * as without a span.
  * Under client->lock. */
 void meter_hand_over(struct client_stream *stream);
 /* The batch is submitted with its completion, which writes this timeline value. Only if meter_begin
@@ -143,9 +148,9 @@ void meter_end(struct meter *meter, struct client_stream *stream, uint64_t value
 void meter_collect(struct meter *meter);
 
 /* As meter_collect, until every batch that the client saw the end of is counted to its end: for as
- * long as the device takes to get from a batch's words to its last event, 0.2 ms at most. The
- * client's lock was taken since it saw that end. Batches that end meanwhile are not waited for. */
-void meter_settle(struct meter *meter, const struct client *client);
+ * long as the device takes to get from a batch's words to its last event, and at most `limit` ns.
+ * The client's lock was taken since it saw that end. */
+void meter_settle(struct meter *meter, const struct client *client, uint64_t limit);
 
 /* Whether the device's time of some batch of the client is not in its gpu_nanoseconds to the end.
  * If it is, that time is seen there by a look behind this one. */

@@ -199,6 +199,14 @@ static void a_wait_behind_a_short_one_yields_before_it_sleeps(void **state)
     start(&waiter, 14, &spin);
     await_announced(1);
     finish(&waiter);
+    assert_false(spin.yields);
+    /* So does one that sleeps after its yields. */
+    spin.yield_ns = UNITS_SECOND;
+    spin.yields = true;
+    start(&waiter, 15, &spin);
+    await_announced(1);
+    finish(&waiter);
+    assert_false(spin.yields);
 }
 
 static void a_wait_that_yields_sees_a_fault(void **state)

@@ -336,20 +336,29 @@ static cuda_result query_after_questions(cuda_event event)
     return CUDA_OK;
 }
 
+/* A batch from 1 to 5 ms, whose end the device gets to after three questions. */
+static void batch_with_late_end(struct actor *actor)
+{
+    actor_open(actor, 3);
+    driver.cuEventElapsedTime = elapsed_after_questions;
+    driver.cuEventQuery = query_after_questions;
+    begin_at(actor, 0, 1);
+    end_at(actor, 0, 5);
+    questions = 0;
+    questions_early = 3;
+}
+
+/* A thread of this test may lose its processor. */
+#define LONG_ENOUGH (60 * UNITS_SECOND)
+
 static void a_batch_that_its_client_saw_the_end_of_is_counted(void **state)
 {
     (void)state;
     struct actor a;
-    actor_open(&a, 3);
-    driver.cuEventElapsedTime = elapsed_after_questions;
-    driver.cuEventQuery = query_after_questions;
-    meter.settle_ns = 60 * UNITS_SECOND; /* this thread may lose its processor */
-    begin_at(&a, 0, 1);
-    end_at(&a, 0, 5);
-    questions_early = 3;
+    batch_with_late_end(&a);
     meter_collect(&meter);
     used(&a, 0);
-    meter_settle(&meter, &a.client);
+    meter_settle(&meter, &a.client, LONG_ENOUGH);
     used(&a, 4);
     /* The other stream's batch goes on, and is not waited for. */
     begin_at(&a, 1, 6);
@@ -358,7 +367,7 @@ static void a_batch_that_its_client_saw_the_end_of_is_counted(void **state)
     end_at(&a, 0, 10);
     questions_early = 2;
     questions = 0;
-    meter_settle(&meter, &a.client);
+    meter_settle(&meter, &a.client, LONG_ENOUGH);
     assert_int_equal(questions, 3);
     used(&a, 8);
     /* An end that never comes is not waited for without end, and one that comes late is counted
@@ -366,8 +375,7 @@ static void a_batch_that_its_client_saw_the_end_of_is_counted(void **state)
     begin_at(&a, 0, 20);
     end_at(&a, 0, 23);
     questions_early = INT_MAX;
-    meter.settle_ns = 1000000;
-    meter_settle(&meter, &a.client);
+    meter_settle(&meter, &a.client, METER_SETTLE_NS);
     assert_true(meter_owes(&meter, &a.client));
     questions_early = 2;
     a.shadows[1] = a.streams[1].ring.value;
@@ -380,19 +388,32 @@ static void a_client_that_goes_on_is_not_waited_for(void **state)
 {
     (void)state;
     struct actor a;
-    actor_open(&a, 3);
-    driver.cuEventElapsedTime = elapsed_after_questions;
-    driver.cuEventQuery = query_after_questions;
-    meter.settle_ns = 60 * UNITS_SECOND;
-    begin_at(&a, 0, 1);
-    end_at(&a, 0, 5);
-    questions = 0;
-    questions_early = 3;
+    batch_with_late_end(&a);
     submits = &a;
-    meter_settle(&meter, &a.client);
+    meter_settle(&meter, &a.client, LONG_ENOUGH);
     used(&a, 4);
     assert_int_equal(questions, 4);
     meter_forget(&meter, &a.client);
+}
+
+/* Otherwise times would get coarse for all who stay. */
+static void the_base_of_times_is_replaced_though_its_client_left(void **state)
+{
+    (void)state;
+    struct actor a, b;
+    actor_open(&a, 3);
+    actor_open(&b, 3);
+    begin_at(&a, 0, 1);
+    meter_end(&meter, &a.streams[0], ++a.streams[0].ring.value); /* and is not over yet */
+    meter_collect(&meter);
+    const struct meter_span *first = meter.base;
+    meter_forget(&meter, &a.client);
+    assert_ptr_equal(meter.base, first);
+    begin_at(&b, 0, 2000);
+    end_at(&b, 0, 2001);
+    meter_collect(&meter);
+    assert_ptr_not_equal(meter.base, first);
+    used(&b, 1);
 }
 
 static uint64_t timed_as(const struct actor *actor, uint64_t ms)
@@ -454,6 +475,7 @@ int main(void)
         T(a_client_that_leaves_is_forgotten),
         T(a_batch_that_its_client_saw_the_end_of_is_counted),
         T(a_client_that_goes_on_is_not_waited_for),
+        T(the_base_of_times_is_replaced_though_its_client_left),
         T(time_at_the_driver_has_what_ran_before),
         T(one_of_sixteen_batches_of_a_client_is_timed),
     };
